@@ -1,0 +1,316 @@
+"""Where inputs come from: a bounded box, or a polytope inside one."""
+
+from dataclasses import dataclass, field
+from typing import Self, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.errors import DomainError, NetworkError
+from tessella.network import Floats, Mask, frozen_floats
+from tessella.tolerances import DEFAULT, Tolerances
+
+
+def _frozen(values: object, name: str, ndim: int) -> Floats:
+    try:
+        return frozen_floats(values, name, ndim)
+    except NetworkError as error:
+        raise DomainError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Box:
+    """All points between two corners, both ends included.
+
+    An input whose ends are equal is *fixed*: the domain is then the face that is left, and regions are counted
+    by their interior within that face.
+
+    Parameters
+    ----------
+    lower, upper
+        The corners: one number per input, or a single number for all of them if `dim` is given or the other is an array.
+    dim
+        Number of inputs, needed only where both corners are single numbers.
+
+    Examples
+    --------
+    >>> Box(0, 1, dim=784)
+    Box([0, 1]^784)
+    >>> Box([0, -1], [1, 2])
+    Box([0, 1] x [-1, 2])
+    """
+
+    lower: Floats
+    upper: Floats
+    dim: int = 0
+
+    def __post_init__(self) -> None:
+        """Validate, broadcast, and make read-only."""
+        ends = [_frozen(end, name, np.ndim(cast("npt.ArrayLike", end))) for end, name in ((self.lower, "lower"), (self.upper, "upper"))]
+        if any(end.ndim > 1 for end in ends):
+            msg = f"corners have shapes {ends[0].shape} and {ends[1].shape}; flatten them to one number per input"
+            raise DomainError(msg)
+        if isinstance(self.dim, bool) or not isinstance(self.dim, (int, np.integer)) or self.dim < 0:
+            msg = f"dim must be a positive whole number, got {self.dim!r}"
+            raise DomainError(msg)
+        sizes = {end.size for end in ends if end.ndim} | ({self.dim} if self.dim else set[int]())
+        if not sizes:
+            msg = "both corners are single numbers: say how many inputs there are, as in Box(0, 1, dim=784)"
+            raise DomainError(msg)
+        if len(sizes) > 1 or 0 in sizes:
+            msg = f"lower has {ends[0].size} numbers, upper {ends[1].size}" + (f", and dim is {self.dim}" if self.dim else "")
+            msg += "; a box needs at least one input and as many numbers in each corner"
+            raise DomainError(msg)
+        (dim,) = sizes
+        lower, upper = (np.array(np.broadcast_to(end, (dim,))) for end in ends)
+        if (lower > upper).any():
+            where = int(np.argmax(lower > upper))
+            msg = f"the box is empty: input {where} would lie between {lower[where]:g} and {upper[where]:g}"
+            raise DomainError(msg)
+        if not np.isfinite(upper - lower).all():
+            msg = "the box is wider than the largest floating-point number; give smaller ends"
+            raise DomainError(msg)
+        lower.flags.writeable = upper.flags.writeable = False
+        object.__setattr__(self, "lower", lower)
+        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "dim", int(dim))
+
+    @classmethod
+    def cube(cls, lower: float, upper: float, dim: int) -> Self:
+        """The same interval for every input."""
+        return cls(cast("Floats", lower), cast("Floats", upper), dim=dim)
+
+    @classmethod
+    def around(cls, point: npt.ArrayLike, radius: float, *, within: "Box | None" = None) -> Self:
+        """All points at most `radius` away from a point in every input.
+
+        Parameters
+        ----------
+        point
+            The centre, flattened.
+        radius
+            At least 0; or one radius per input.
+        within
+            A box to intersect with, such as the valid pixel values.
+        """
+        centre = _frozen(point, "point", ndim=1)
+        reach = _frozen(radius, "radius", np.ndim(radius))
+        if (reach < 0).any():
+            msg = f"the radius must be at least 0, got {radius}"
+            raise DomainError(msg)
+        if reach.ndim > 1 or reach.shape not in {(), centre.shape}:
+            msg = f"the point has {centre.size} numbers and the radius has shape {reach.shape}; give one radius, or one per input"
+            raise DomainError(msg)
+        if within is None:
+            return cls(centre - reach, centre + reach)
+        if within.dim != centre.size:
+            msg = f"the point has {centre.size} numbers, but the box around it has {within.dim} inputs"
+            raise DomainError(msg)
+        return cls(np.maximum(centre - reach, within.lower), np.minimum(centre + reach, within.upper))
+
+    @property
+    def box(self) -> "Box":
+        """The box itself, so that boxes and polytopes can be asked alike."""
+        return self
+
+    @property
+    def free(self) -> Mask:
+        """Which inputs are not fixed."""
+        return self.lower < self.upper
+
+    @property
+    def free_dim(self) -> int:
+        """Number of inputs that are not fixed."""
+        return int(self.free.sum())
+
+    def contains(self, points: npt.ArrayLike) -> Mask:
+        """Whether points lie in the domain; one truth value per point."""
+        batch = _points(points, self.dim)
+        return np.asarray(((batch >= self.lower) & (batch <= self.upper)).all(axis=-1))
+
+    def sample(self, count: int, rng: int | np.random.Generator = 0) -> Floats:
+        """Points drawn uniformly, of shape (count, dim)."""
+        return np.random.default_rng(rng).uniform(self.lower, self.upper, (count, self.dim))
+
+    def __eq__(self, other: object) -> bool:
+        """Same corners."""
+        return isinstance(other, Box) and np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
+
+    def __hash__(self) -> int:
+        """Consistent with equality."""
+        return hash((self.lower.tobytes(), self.upper.tobytes()))
+
+    def describe(self) -> str:
+        """A short text such as ``[0, 1]^784``."""
+        spans = [f"[{low:g}, {high:g}]" for low, high in zip(self.lower[:4], self.upper[:4], strict=True)]
+        if (self.lower == self.lower[0]).all() and (self.upper == self.upper[0]).all():
+            return spans[0] + (f"^{self.dim}" if self.dim > 1 else "")
+        return " x ".join(spans) if self.dim <= len(spans) else " x ".join(spans[:2]) + f" x ... ({self.dim} inputs)"
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        fixed = self.dim - self.free_dim
+        return f"Box({self.describe()}{f', {fixed} fixed' if fixed else ''})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polytope:
+    """All points of a box that satisfy ``matrix @ x <= offset``.
+
+    It must have an interior within its box (the free inputs of it): otherwise there is no full-dimensional region to count.
+
+    Parameters
+    ----------
+    matrix, offset
+        The inequalities, one row each.
+    box
+        The box.  If it is None, the smallest one is computed, and inequalities that leave the polytope unbounded raise.
+    tolerances
+        How thin is too thin.
+
+    Examples
+    --------
+    >>> Polytope([[1.0, 1.0]], [1.0], Box(0, 1, dim=2))
+    Polytope(1 inequality in [0, 1]^2)
+    """
+
+    matrix: Floats
+    offset: Floats
+    box: Box = cast("Box", None)
+    tolerances: Tolerances = DEFAULT
+    _centre: Floats = field(init=False, repr=False, default=cast("Floats", None))
+
+    def __post_init__(self) -> None:
+        """Validate, find the box if there is none, and find an interior point."""
+        matrix = _frozen(self.matrix, "matrix", ndim=2)
+        offset = _frozen(self.offset, "offset", ndim=1)
+        if offset.shape != (matrix.shape[0],):
+            msg = f"matrix has {matrix.shape[0]} rows, but offset has {offset.size} numbers; give one per inequality"
+            raise DomainError(msg)
+        if matrix.shape[1] == 0:
+            msg = f"matrix has shape {matrix.shape}; a polytope needs at least one input"
+            raise DomainError(msg)
+        box: Box | None = self.box
+        if box is not None and box.dim != matrix.shape[1]:
+            msg = f"matrix has {matrix.shape[1]} columns, but the box has {box.dim} inputs"
+            raise DomainError(msg)
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "offset", offset)
+        object.__setattr__(self, "box", _bounding_box(matrix, offset) if box is None else box)
+        object.__setattr__(self, "_centre", _interior_point(matrix, offset, self.box, self.tolerances.interior))
+
+    @property
+    def dim(self) -> int:
+        """Number of inputs."""
+        return self.box.dim
+
+    @property
+    def free_dim(self) -> int:
+        """Number of inputs that the box does not fix."""
+        return self.box.free_dim
+
+    @property
+    def centre(self) -> Floats:
+        """A point in the interior: the centre of a largest ball."""
+        return self._centre
+
+    def contains(self, points: npt.ArrayLike) -> Mask:
+        """Whether points lie in the domain; one truth value per point."""
+        batch = _points(points, self.dim)
+        return self.box.contains(batch) & (batch @ self.matrix.T <= self.offset).all(axis=-1)
+
+    def __eq__(self, other: object) -> bool:
+        """Same inequalities in the same order, same box."""
+        return (
+            isinstance(other, Polytope)
+            and self.box == other.box
+            and np.array_equal(self.matrix, other.matrix)
+            and np.array_equal(self.offset, other.offset)
+        )
+
+    def __hash__(self) -> int:
+        """Consistent with equality."""
+        return hash((self.box, self.matrix.tobytes(), self.offset.tobytes()))
+
+    def describe(self) -> str:
+        """A short text such as ``1 inequality in [0, 1]^2``."""
+        rows = len(self.offset)
+        return f"{rows} inequalit{'y' if rows == 1 else 'ies'} in {self.box.describe()}"
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        return f"Polytope({self.describe()})"
+
+
+Domain: TypeAlias = Box | Polytope
+
+
+def check_dimension(domain: Domain, input_dim: int) -> None:
+    """Raise unless the domain has as many inputs as a network reads."""
+    if domain.dim != input_dim:
+        msg = f"the domain has {domain.dim} inputs, but the network reads {input_dim}"
+        raise DomainError(msg)
+
+
+def _points(points: npt.ArrayLike, dim: int) -> Floats:
+    batch = np.asarray(points, dtype=np.float64)
+    if batch.ndim not in {1, 2} or batch.shape[-1] != dim:
+        msg = f"points have shape {batch.shape}; expected ({dim},) or (points, {dim})"
+        raise DomainError(msg)
+    return batch
+
+
+def _bounding_box(matrix: Floats, offset: Floats) -> Box:
+    from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
+
+    dim = matrix.shape[1]
+    ends = np.zeros((2, dim))
+    for row, sign in enumerate((1.0, -1.0)):
+        for column in range(dim):
+            found = linprog(sign * np.eye(dim)[column], A_ub=matrix, b_ub=offset, bounds=(None, None), method="highs")
+            if found.status == 2:
+                msg = "the polytope is empty: no point satisfies all inequalities"
+                raise DomainError(msg)
+            if found.status != 0:
+                msg = f"the polytope is unbounded in input {column}; add inequalities or give a box"
+                raise DomainError(msg)
+            ends[row, column] = sign * found.fun
+    slack = 1e-6 * (1.0 + np.abs(ends))  # outward: the inequalities decide, not the solver's last digits
+    return Box(ends[0] - slack[0], ends[1] + slack[1])
+
+
+def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -> Floats:
+    """The centre of a largest ball in the polytope, in the box's free inputs."""
+    from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
+    from scipy.sparse import csr_array, eye_array, hstack, vstack  # noqa: PLC0415
+
+    free = box.free
+    rows, limits = matrix[:, free], offset - matrix[:, ~free] @ box.lower[~free]
+    norms = np.linalg.norm(rows, axis=1)
+    if (limits[norms == 0] < 0).any():
+        msg = "the polytope is empty: an inequality without any free input does not hold"
+        raise DomainError(msg)
+    rows, limits, norms = rows[norms > 0], limits[norms > 0], norms[norms > 0]
+    rows, limits = rows / norms[:, None], limits / norms
+    point = np.array(box.lower)
+    if not free.any():
+        return point
+    count = int(free.sum())
+    walls = vstack([csr_array(rows), eye_array(count), -eye_array(count)])
+    limits = np.concatenate([limits, box.upper[free], -box.lower[free]])
+    size = 1.0 + float(np.abs(np.concatenate([box.lower, box.upper])).max())
+    found = linprog(
+        np.append(np.zeros(count), -1.0),
+        A_ub=hstack([walls, np.ones((walls.shape[0], 1))], format="csr"),
+        b_ub=limits,
+        bounds=[*zip(box.lower[free], box.upper[free], strict=True), (-size, size)],
+        method="highs",
+    )
+    radius = float(found.x[-1]) if found.status == 0 else -np.inf
+    if radius <= thinnest * size:
+        what = "is empty" if radius < -thinnest * size else "has no interior"
+        msg = f"the polytope {what}: no ball of radius {thinnest * size:.0e} fits into it; equal ends of the box fix an input instead"
+        raise DomainError(msg)
+    point[free] = found.x[:-1]
+    point.flags.writeable = False
+    return point

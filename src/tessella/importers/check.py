@@ -1,0 +1,55 @@
+"""The proof that an import went well: the network and its source agree at seeded points."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from tessella.errors import ConversionMismatch
+from tessella.network import Floats, Network, Source
+from tessella.tolerances import DEFAULT, Tolerances
+
+POINTS = 8
+
+
+def checked(
+    network: Network,
+    source: Source,
+    forward: Callable[[Floats], Floats],
+    *,
+    points: int = POINTS,
+    tolerances: Tolerances = DEFAULT,
+) -> Network:
+    """Compare a network with its source and note the largest difference, or raise.
+
+    Parameters
+    ----------
+    network
+        What was read.
+    source
+        What it was read from; the result carries it, with the difference filled in.
+    forward
+        The source's own forward pass for one flat input, giving a flat output.
+    points
+        How many points: the origin, and Gaussian ones of growing size.
+    tolerances
+        How much they may differ.
+    """
+    rng = np.random.default_rng(20200207)
+    spread = np.linspace(0.0, 2.0, points)[:, None]
+    inputs = spread * rng.standard_normal((points, network.input_dim))
+    expected = np.stack([np.asarray(forward(point), dtype=np.float64).ravel() for point in inputs])
+    found = network(inputs)
+    if found.shape != expected.shape:
+        msg = f"{source.name}: the network read has {found.shape[1]} outputs, the {source.kind} model {expected.shape[1]}"
+        raise ConversionMismatch(msg)
+    scale = 1.0 + np.abs(expected).max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        difference = float((np.abs(found - expected) / scale).max())
+    if not difference <= tolerances.conversion:
+        msg = (
+            f"{source.name}: the network read differs from the {source.kind} model by {difference:.2g} (relative) at seeded points; "
+            f"at most {tolerances.conversion:g} is accepted. Please report this model."
+        )
+        raise ConversionMismatch(msg)
+    return replace(network, source=replace(source, points=points, difference=difference))

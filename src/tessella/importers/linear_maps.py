@@ -1,0 +1,173 @@
+"""The linear operators of neural networks as sparse matrices on flattened tensors (row-major)."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.errors import UnsupportedModel
+from tessella.network import Floats
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+LARGEST_TENSOR = 20_000_000  # elements
+LARGEST_MATRIX = 200_000_000  # non-zeros
+
+Ints = npt.NDArray[np.int64]
+
+
+def check_size(elements: int, what: str, limit: int = LARGEST_TENSOR) -> None:
+    """Refuse what would not fit into memory, before it is made."""
+    if elements > limit:
+        msg = f"{what} would have {elements:.3g} entries; at most {limit:.3g} can be read"
+        raise UnsupportedModel(msg)
+
+
+def sparse(rows: Ints, columns: Ints, data: Floats, shape: tuple[int, int]) -> "csr_array":
+    """A sparse matrix from coordinates; equal coordinates are added up."""
+    from scipy.sparse import coo_array  # noqa: PLC0415  heavy, and only importers need it
+
+    return coo_array((data.ravel(), (rows.ravel(), columns.ravel())), shape=shape).tocsr()
+
+
+def windows(
+    spatial: Sequence[int],
+    kernel: Sequence[int],
+    *,
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+    ceil_mode: bool = False,
+) -> tuple[Ints, tuple[int, ...]]:
+    """Where a sliding window reads.
+
+    Returns
+    -------
+    index
+        For each window position and each place in the kernel the flat input position, -1 in the padding,
+        -2 beyond it (only with `ceil_mode`).  Shape (positions, kernel places).
+    shape
+        The number of positions along each axis.
+    """
+    rank = len(spatial)
+    if not (len(kernel) == len(strides) == len(pads) == len(dilations) == rank):
+        msg = f"a window over {rank} axes has kernel {tuple(kernel)}, strides {tuple(strides)}, pads {tuple(pads)}, dilations {tuple(dilations)}"
+        raise UnsupportedModel(msg)
+    if min([*spatial, *kernel, *strides, *dilations], default=1) < 1 or min((p for pair in pads for p in pair), default=0) < 0:
+        msg = f"a window has kernel {tuple(kernel)}, strides {tuple(strides)}, pads {tuple(pads)}; all must be positive"
+        raise UnsupportedModel(msg)
+    shape: list[int] = []
+    for size, places, stride, (before, after), dilation in zip(spatial, kernel, strides, pads, dilations, strict=True):
+        room = size + before + after - dilation * (places - 1) - 1
+        if room < 0:
+            msg = f"a window of {places} places (dilation {dilation}) does not fit into {size} inputs with padding {before}, {after}"
+            raise UnsupportedModel(msg)
+        count = room // stride + 1
+        if ceil_mode and room % stride and count * stride < size + before:  # the last window must start on an input
+            count += 1
+        shape.append(count)
+    check_size(prod(shape) * prod(kernel), "a sliding window")
+    index = np.zeros((1, 1), dtype=np.int64)
+    state = np.zeros((1, 1), dtype=np.int64)
+    for axis in range(rank):
+        place = np.arange(shape[axis])[:, None] * strides[axis] - pads[axis][0] + np.arange(kernel[axis]) * dilations[axis]
+        outside = np.where(place >= spatial[axis] + pads[axis][1], -2, np.where((place < 0) | (place >= spatial[axis]), -1, 0))
+        index = _outer(index * spatial[axis], place)
+        state = np.minimum(_outer(state, np.zeros_like(place)), _outer(np.zeros_like(state), outside))
+    return np.where(state < 0, state, index), tuple(shape)
+
+
+def _outer(left: Ints, right: Ints) -> Ints:
+    """All sums, the axes of `right` running fastest."""
+    total = left[:, None, :, None] + right[None, :, None, :]
+    return total.reshape(left.shape[0] * right.shape[0], left.shape[1] * right.shape[1])
+
+
+def convolution(
+    shape: tuple[int, ...],
+    weight: Floats,
+    *,
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+    groups: int,
+) -> tuple["csr_array", tuple[int, ...]]:
+    """A convolution of any rank, channels first.
+
+    Parameters
+    ----------
+    shape
+        Channels and spatial sizes of one input.
+    weight
+        Output channels, input channels per group, kernel sizes.
+    strides, pads, dilations, groups
+        As everywhere; pads are pairs (before, after) per axis.
+
+    Returns
+    -------
+    The matrix, and the shape of its output (channels first).
+    """
+    outputs, per_group, *kernel = weight.shape
+    if groups < 1 or outputs % groups or shape[0] != per_group * groups:
+        msg = f"a convolution with weights {weight.shape} and {groups} groups cannot read {shape[0]} channels"
+        raise UnsupportedModel(msg)
+    index, positions = windows(shape[1:], kernel, strides=strides, pads=pads, dilations=dilations)
+    count, size = prod(positions), prod(shape[1:])
+    check_size(count * weight.size, "a convolution's matrix", LARGEST_MATRIX)
+    where, place = np.nonzero(index >= 0)
+    reads = index[where, place]
+    flat = weight.reshape(outputs, per_group, -1)
+    output = np.arange(outputs)[:, None, None]
+    channel = (output // (outputs // groups)) * per_group + np.arange(per_group)[:, None]
+    data = flat[:, :, place]
+    rows = np.broadcast_to(output * count + where, data.shape)
+    columns = np.broadcast_to(channel * size + reads, data.shape)
+    return sparse(rows, columns, data, (outputs * count, prod(shape))), (outputs, *positions)
+
+
+def average_pool(
+    shape: tuple[int, ...],
+    kernel: Sequence[int],
+    *,
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+    count_padding: bool,
+    ceil_mode: bool = False,
+    divisor: int | None = None,
+) -> tuple["csr_array", tuple[int, ...]]:
+    """Average pooling of any rank, channels first.
+
+    Parameters
+    ----------
+    shape
+        Channels and spatial sizes of one input.
+    kernel, strides, pads, dilations, ceil_mode
+        The window.
+    count_padding
+        Whether padded zeros count in the average.
+    divisor
+        A fixed number to divide by instead.
+
+    Returns
+    -------
+    The matrix, and the shape of its output (channels first).
+    """
+    index, positions = windows(
+        shape[1:], kernel, strides=strides, pads=pads, dilations=dilations, ceil_mode=ceil_mode
+    )
+    counted = (index >= -1 if count_padding else index >= 0).sum(axis=1)
+    if (counted == 0).any():
+        msg = "an average pooling has a window that lies in the padding alone; its average is not defined"
+        raise UnsupportedModel(msg)
+    count, size, channels = prod(positions), prod(shape[1:]), shape[0]
+    where, place = np.nonzero(index >= 0)
+    share = (1.0 / counted)[where] if divisor is None else np.full(len(where), 1.0 / divisor)
+    channel = np.arange(channels)[:, None]
+    data = np.broadcast_to(share, (channels, len(share)))
+    rows = channel * count + where
+    columns = channel * size + index[where, place]
+    return sparse(rows, columns, data, (channels * count, prod(shape))), (channels, *positions)

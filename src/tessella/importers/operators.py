@@ -1,0 +1,113 @@
+"""Operators that several formats share, on traced tensors (channels first, with a batch axis)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tessella.errors import UnsupportedModel
+from tessella.importers.linear_maps import average_pool, convolution
+from tessella.importers.trace import Tensor, Trace
+from tessella.network import Floats
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How a convolution or pooling slides; one entry per spatial axis."""
+
+    strides: Sequence[int]
+    pads: Sequence[tuple[int, int]]
+    dilations: Sequence[int]
+
+
+def same_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> list[tuple[int, int]]:
+    """Padding that makes ceil(size / stride) positions, the odd one at the end ("SAME_UPPER" in ONNX, "same" in Keras)."""
+    pads: list[tuple[int, int]] = []
+    for size, places, stride, dilation in zip(spatial, kernel, strides, dilations, strict=True):
+        total = max((-(-size // stride) - 1) * stride + dilation * (places - 1) + 1 - size, 0)
+        pads.append((total // 2, total - total // 2))
+    return pads
+
+
+def convolve(trace: Trace, tensor: Tensor, weight: Floats, bias: Floats | None, window: Window, groups: int) -> Tensor:
+    """A convolution of (batch, channels, ...) by weights (outputs, channels per group, ...)."""
+    weight = np.asarray(weight, dtype=np.float64)
+    if weight.ndim < 3 or len(tensor.shape) != weight.ndim:
+        msg = f"a convolution with weights of shape {weight.shape} cannot read a tensor of shape {tensor.shape}"
+        raise UnsupportedModel(msg)
+    matrix, shape = convolution(
+        tensor.shape[1:], weight, strides=window.strides, pads=window.pads, dilations=window.dilations, groups=groups
+    )
+    result = _per_example(trace, tensor, matrix, shape)
+    return result if bias is None else per_channel(result, None, bias)
+
+
+def pool_average(
+    trace: Trace,
+    tensor: Tensor,
+    kernel: Sequence[int],
+    window: Window,
+    *,
+    count_padding: bool,
+    ceil_mode: bool = False,
+    divisor: int | None = None,
+) -> Tensor:
+    """Average pooling of (batch, channels, ...)."""
+    if len(tensor.shape) != len(kernel) + 2:
+        msg = f"a pooling over {len(kernel)} axes cannot read a tensor of shape {tensor.shape}"
+        raise UnsupportedModel(msg)
+    matrix, shape = average_pool(
+        tensor.shape[1:],
+        kernel,
+        strides=window.strides,
+        pads=window.pads,
+        dilations=window.dilations,
+        count_padding=count_padding,
+        ceil_mode=ceil_mode,
+        divisor=divisor,
+    )
+    return _per_example(trace, tensor, matrix, shape)
+
+
+def _per_example(trace: Trace, tensor: Tensor, matrix: "csr_array", shape: tuple[int, ...]) -> Tensor:
+    from scipy.sparse import csr_array, eye_array, kron  # noqa: PLC0415  heavy, and only importers need it
+
+    batch = tensor.shape[0]
+    whole = matrix if batch == 1 else csr_array(kron(eye_array(batch), matrix))
+    return trace.linear(tensor, whole, (batch, *shape))
+
+
+def per_channel(tensor: Tensor, factor: Floats | None, offset: Floats, axis: int = 1) -> Tensor:
+    """Scale and shift every channel."""
+    shape = [1] * len(tensor.shape)
+    shape[axis] = -1
+    offset = np.asarray(offset, dtype=np.float64)
+    if offset.size not in {1, tensor.shape[axis]}:
+        msg = f"{offset.size} numbers for the {tensor.shape[axis]} channels of a tensor of shape {tensor.shape}"
+        raise UnsupportedModel(msg)
+    scaled = tensor if factor is None else tensor.scale(np.asarray(factor, dtype=np.float64).reshape(shape))
+    return scaled.shift(offset.reshape(shape))
+
+
+def batch_norm(
+    tensor: Tensor,
+    scale: Floats | None,
+    offset: Floats | None,
+    mean: Floats,
+    variance: Floats,
+    epsilon: float,
+    axis: int = 1,
+) -> Tensor:
+    """Batch normalisation with fixed statistics."""
+    mean, variance = np.asarray(mean, dtype=np.float64), np.asarray(variance, dtype=np.float64)
+    if (variance + epsilon <= 0).any():
+        msg = "a batch normalisation has a variance that is not positive"
+        raise UnsupportedModel(msg)
+    factor = 1.0 / np.sqrt(variance + epsilon)
+    factor = factor if scale is None else factor * np.asarray(scale, dtype=np.float64)
+    shift = -mean * factor
+    return per_channel(tensor, factor, shift if offset is None else shift + np.asarray(offset, dtype=np.float64), axis)

@@ -1,0 +1,360 @@
+"""From a graph of tensor operations to a chain of layers.
+
+Every importer runs its source's operations on `Tensor`s: affine expressions in *signals*.  The input is a signal, and
+so is the output of every ReLU; everything between is folded into the coefficients.  `Trace.network` then lays the
+signals out in layers: a signal is computed in the layer after the last one that it reads, and where it is read later
+than in the layer after its own, linear units carry it on.
+
+A sum of two branches (a skip connection) is a signal too, a *junction*: reading it later costs one linear unit per
+element instead of one per element of everything it was summed from.  A linear map into fewer dimensions than both its
+sides is kept as a layer of its own, because bounds profit from knowing it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.errors import UnsupportedModel
+from tessella.importers.linear_maps import LARGEST_MATRIX, check_size, sparse
+from tessella.network import Floats, Layer, Network
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+_DENSE_BELOW = 50_000  # entries; smaller weights are always dense
+_SPARSE_BELOW = 0.2  # density
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Signal:
+    """A vector that units can hold: the input, the output of a ReLU, or a linear value worth keeping.
+
+    Parameters
+    ----------
+    size
+        Number of elements.
+    layer
+        The layer that computes it; 0 for the input.
+    definition
+        What it is computed from; None for the input.
+    rectified
+        Whether a ReLU follows.
+    junction
+        Whether it may be replaced by its definition where that is read in its own layer.
+    number
+        In which order signals were made; units of one layer keep it.
+    """
+
+    size: int
+    layer: int
+    definition: "Tensor | None" = None
+    rectified: bool = False
+    junction: bool = False
+    number: int = 0
+
+    @property
+    def level(self) -> int:
+        """The last layer that must be complete before this can be read."""
+        return self.layer - 1 if self.junction else self.layer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tensor:
+    """An array of affine expressions.
+
+    Parameters
+    ----------
+    shape
+        Its shape, a batch axis included if the source has one.
+    terms
+        One sparse matrix per signal: (elements, signal's elements).
+    constant
+        One number per element.
+    """
+
+    shape: tuple[int, ...]
+    terms: "dict[Signal, csr_array]"
+    constant: Floats
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return len(self.constant)
+
+    @property
+    def level(self) -> int:
+        """The last layer that must be complete before this can be computed."""
+        return max((signal.level for signal in self.terms), default=0)
+
+    def take(self, index: npt.NDArray[np.int64]) -> "Tensor":
+        """Pick elements by flat index: reshaping, transposing, slicing and repeating are all this."""
+        flat = index.ravel()
+        check_size(flat.size, "a tensor")
+        terms = {signal: matrix[flat] for signal, matrix in self.terms.items()}
+        return Tensor(index.shape, terms, self.constant[flat])
+
+    def indices(self) -> npt.NDArray[np.int64]:
+        """Flat indices in the tensor's own shape, to be rearranged and handed to `take`."""
+        return np.arange(self.size).reshape(self.shape)
+
+    def reshape(self, shape: Sequence[int]) -> "Tensor":
+        """The same elements in another shape; one -1 is worked out."""
+        try:
+            filled = self.indices().reshape(tuple(shape)).shape
+        except ValueError as error:
+            msg = f"a tensor of shape {self.shape} cannot be reshaped to {tuple(shape)}"
+            raise UnsupportedModel(msg) from error
+        return Tensor(filled, self.terms, self.constant)
+
+    def transpose(self, axes: Sequence[int] | None = None) -> "Tensor":
+        """Permute the axes (reverse them by default)."""
+        return self.take(self.indices().transpose(axes))
+
+    def expand(self, shape: tuple[int, ...]) -> "Tensor":
+        """Repeat along axes of length 1, as numpy broadcasts."""
+        return self if shape == self.shape else self.take(np.broadcast_to(self.indices(), shape))
+
+    def apply(self, matrix: "csr_array", shape: tuple[int, ...]) -> "Tensor":
+        """A linear map of the flattened tensor."""
+        terms = {signal: matrix @ before for signal, before in self.terms.items()}
+        for product in terms.values():
+            check_size(product.nnz, "a layer's matrix", LARGEST_MATRIX)
+        return Tensor(shape, terms, np.asarray(matrix @ self.constant))
+
+    def scale(self, factor: npt.ArrayLike) -> "Tensor":
+        """Multiply by constants, broadcasting."""
+        from scipy.sparse import diags_array  # noqa: PLC0415  heavy, and only importers need it
+
+        wide = self._broadcast(factor)
+        factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), wide.shape).ravel()
+        return wide.apply(diags_array(factors).tocsr(), wide.shape)
+
+    def shift(self, offset: npt.ArrayLike) -> "Tensor":
+        """Add constants, broadcasting."""
+        wide = self._broadcast(offset)
+        offsets = np.broadcast_to(np.asarray(offset, dtype=np.float64), wide.shape).ravel()
+        return Tensor(wide.shape, wide.terms, wide.constant + offsets)
+
+    def _broadcast(self, other: npt.ArrayLike) -> "Tensor":
+        return self.expand(broadcast_shapes(self.shape, np.shape(other)))
+
+    def mean(self, axes: Sequence[int], *, keepdims: bool) -> "Tensor":
+        """Average over axes."""
+        groups = np.moveaxis(self.indices(), tuple(axes), tuple(range(-len(axes), 0)))
+        outer = groups.shape[: groups.ndim - len(axes)]
+        groups = groups.reshape(prod(outer), -1)
+        rows = np.broadcast_to(np.arange(len(groups))[:, None], groups.shape)
+        data = np.full(groups.shape, 1.0 / groups.shape[1])
+        gone = {axis % len(self.shape) for axis in axes}
+        shape = tuple(1 if axis in gone else size for axis, size in enumerate(self.shape)) if keepdims else outer
+        return self.apply(sparse(rows, groups, data, (len(groups), self.size)), shape)
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape, or a clear error."""
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        msg = f"shapes {', '.join(map(str, shapes))} cannot be combined"
+        raise UnsupportedModel(msg) from error
+    check_size(prod(shape), "a tensor")
+    return shape
+
+
+def concatenate(tensors: Sequence[Tensor], axis: int) -> Tensor:
+    """Put tensors side by side."""
+    from scipy.sparse import csr_array, vstack  # noqa: PLC0415  heavy, and only importers need it
+
+    starts = np.cumsum([0, *(tensor.size for tensor in tensors)])
+    check_size(int(starts[-1]), "a tensor")
+    try:
+        index = np.concatenate([tensor.indices() + start for tensor, start in zip(tensors, starts, strict=False)], axis=axis)
+    except ValueError as error:
+        msg = f"tensors of shapes {', '.join(str(t.shape) for t in tensors)} cannot be concatenated along axis {axis}"
+        raise UnsupportedModel(msg) from error
+    terms = {
+        signal: vstack([t.terms.get(signal, csr_array((t.size, signal.size))) for t in tensors], format="csr")
+        for signal in dict.fromkeys(signal for tensor in tensors for signal in tensor.terms)
+    }
+    return Tensor((int(starts[-1]),), terms, np.concatenate([t.constant for t in tensors])).take(index)
+
+
+class Trace:
+    """Operations that make new signals, and the way from signals to layers."""
+
+    def __init__(self, input_shape: Sequence[int]) -> None:
+        """Start with an input of this shape, flattened row-major."""
+        shape = tuple(int(size) for size in input_shape)
+        if min(shape, default=1) < 1:
+            msg = f"the model's input has shape {shape}; every axis must have at least one entry"
+            raise UnsupportedModel(msg)
+        check_size(prod(shape), "the model's input")
+        self._signals = 1
+        self._input = Signal(prod(shape), 0)
+        self.input = self._read(self._input, shape)
+
+    def _signal(self, tensor: Tensor, *, rectified: bool = False, junction: bool = False) -> Tensor:
+        """Give a tensor units of its own."""
+        self._signals += 1
+        signal = Signal(tensor.size, tensor.level + 1, tensor, rectified, junction, self._signals)
+        return self._read(signal, tensor.shape)
+
+    @staticmethod
+    def _read(signal: Signal, shape: tuple[int, ...]) -> Tensor:
+        from scipy.sparse import eye_array  # noqa: PLC0415  heavy, and only importers need it
+
+        return Tensor(shape, {signal: eye_array(signal.size, format="csr")}, np.zeros(signal.size))
+
+    def relu(self, tensor: Tensor) -> Tensor:
+        """Rectify every element."""
+        return self._signal(tensor, rectified=True)
+
+    def add(self, left: Tensor, right: Tensor) -> Tensor:
+        """Add two branches, broadcasting."""
+        shape = broadcast_shapes(left.shape, right.shape)
+        left, right = left.expand(shape), right.expand(shape)
+        terms = dict(left.terms)
+        for signal, matrix in right.terms.items():
+            terms[signal] = terms[signal] + matrix if signal in terms else matrix
+        total = Tensor(shape, terms, left.constant + right.constant)
+        if sum(signal.size for signal in terms) <= total.size:
+            return total
+        return self._signal(total, junction=True)
+
+    def linear(self, tensor: Tensor, matrix: "csr_array", shape: tuple[int, ...]) -> Tensor:
+        """Apply a linear map of the flattened tensor; what squeezes through few dimensions becomes a layer."""
+        if tensor.size < min(matrix.shape[0], sum(signal.size for signal in tensor.terms)):
+            tensor = self._signal(tensor)
+        return tensor.apply(matrix, shape)
+
+    def multiply(self, left: "Tensor | Floats", right: "Tensor | Floats") -> Tensor:
+        """Matrix product of a tensor and a constant, on either side, as ``numpy.matmul``."""
+        from scipy.sparse import csr_array, eye_array, kron  # noqa: PLC0415  heavy, and only importers need it
+
+        if isinstance(left, Tensor) == isinstance(right, Tensor):
+            msg = "a product of two tensors that both depend on the input is not piecewise linear"
+            raise UnsupportedModel(msg)
+        tensor, constant = (left, right) if isinstance(left, Tensor) else (right, left)
+        weight = np.asarray(constant, dtype=np.float64)
+        while weight.ndim > 2 and weight.shape[0] == 1:
+            weight = weight[0]
+        if not isinstance(tensor, Tensor) or weight.ndim != 2 or len(tensor.shape) < 1:
+            msg = f"a matrix product with constants of shape {weight.shape} cannot be read; two dimensions are expected"
+            raise UnsupportedModel(msg)
+        check_size(tensor.size * max(weight.shape), "a matrix product", LARGEST_MATRIX)
+        if isinstance(left, Tensor):
+            *outer, inner = tensor.shape
+            _check_product(inner, weight.shape[0], tensor.shape, weight.shape)
+            shape, matrix = (*outer, weight.shape[1]), kron(eye_array(prod(outer)), csr_array(weight.T))
+        else:
+            if len(tensor.shape) == 1:
+                product = self.multiply(weight, tensor.reshape((-1, 1)))
+                return product.reshape(product.shape[:-1])
+            *outer, inner, columns = tensor.shape
+            _check_product(weight.shape[1], inner, weight.shape, tensor.shape)
+            shape = (*outer, weight.shape[0], columns)
+            matrix = kron(eye_array(prod(outer)), kron(csr_array(weight), eye_array(columns)))
+        return self.linear(tensor, csr_array(matrix), shape)
+
+    def network(self, output: Tensor) -> Network:
+        """Lay everything that the output needs out in layers."""
+        return _Layout(self._input, output).network()
+
+
+def _check_product(left: int, right: int, *shapes: tuple[int, ...]) -> None:
+    if left != right:
+        msg = f"a matrix product of shapes {shapes[0]} and {shapes[1]} does not fit"
+        raise UnsupportedModel(msg)
+
+
+class _Layout:
+    """Which layer holds what."""
+
+    def __init__(self, source: Signal, output: Tensor) -> None:
+        final = self._final_signal(output)
+        self.depth = final.layer
+        # what each layer computes, and the last layer that reads each signal
+        self.computes: dict[int, list[tuple[Signal, Tensor]]] = {layer: [] for layer in range(1, self.depth + 1)}
+        self.last_read: dict[Signal, int] = {source: 0, final: self.depth}
+        pending = {final}
+        for layer in range(self.depth, 0, -1):
+            here = sorted((signal for signal in pending if signal.layer == layer), key=lambda signal: signal.number)
+            for signal in here:
+                definition = _expand(_definition(signal), layer)
+                self.computes[layer].append((signal, definition))
+                for read in definition.terms:
+                    self.last_read[read] = max(layer, self.last_read.get(read, 0))
+                    pending.add(read)
+        for signals in self.computes.values():
+            signals.sort(key=lambda pair: not pair[0].rectified)
+        self.source = source
+
+    @staticmethod
+    def _final_signal(output: Tensor) -> Signal:
+        """The output as a signal: the last ReLU itself if that is all it is, else a linear layer."""
+        if len(output.terms) == 1 and not output.constant.any():
+            ((signal, matrix),) = output.terms.items()
+            same = matrix.shape == (signal.size, signal.size) and matrix.nnz == signal.size
+            if signal.rectified and same and (matrix.diagonal() == 1.0).all():
+                return signal
+        return Signal(output.size, output.level + 1, output)
+
+    def network(self) -> Network:
+        held, layers = [self.source], list[Layer]()
+        for layer in range(1, self.depth + 1):
+            computed = self.computes[layer]
+            carried = [signal for signal in held if self.last_read[signal] > layer]
+            held_now = [signal for signal, _ in computed] + carried
+            rows = [[definition.terms.get(signal) for signal in held] for _, definition in computed]
+            rows += [[_identity(signal) if other is signal else None for other in held] for signal in carried]
+            bias = [definition.constant for _, definition in computed] + [np.zeros(signal.size) for signal in carried]
+            mask = [np.full(signal.size, signal.rectified and signal not in carried) for signal in held_now]
+            layers.append(Layer(_assemble(rows, held, held_now), np.concatenate(bias), np.concatenate(mask)))
+            held = held_now
+        return Network(tuple(layers))
+
+
+def _definition(signal: Signal) -> Tensor:
+    if signal.definition is None:  # only the input has none, and no layer computes it
+        msg = "the input is not computed by a layer"
+        raise UnsupportedModel(msg)
+    return signal.definition
+
+
+def _identity(signal: Signal) -> "csr_array":
+    from scipy.sparse import eye_array  # noqa: PLC0415  heavy, and only importers need it
+
+    return eye_array(signal.size, format="csr")
+
+
+def _expand(tensor: Tensor, layer: int) -> Tensor:
+    """Replace junctions that are not complete before this layer by what they are made of."""
+    while late := [signal for signal in tensor.terms if signal.layer >= layer]:
+        terms, constant = dict(tensor.terms), tensor.constant
+        for junction in late:
+            matrix, definition = terms.pop(junction), _definition(junction)
+            constant = constant + np.asarray(matrix @ definition.constant)
+            for signal, inner in definition.terms.items():
+                product = matrix @ inner
+                terms[signal] = terms[signal] + product if signal in terms else product
+        tensor = Tensor(tensor.shape, terms, constant)
+    return tensor
+
+
+def _assemble(rows: "list[list[csr_array | None]]", held: list[Signal], units: list[Signal]) -> Any:
+    """Stack blocks to one weight, dense where that is as well."""
+    from scipy.sparse import csr_array, hstack, vstack  # noqa: PLC0415  heavy, and only importers need it
+
+    bands = [
+        hstack([csr_array((unit.size, signal.size)) if block is None else block for block, signal in zip(row, held, strict=True)])
+        for row, unit in zip(rows, units, strict=True)
+    ]
+    weight = csr_array(vstack(bands))
+    weight.eliminate_zeros()
+    elements = weight.shape[0] * weight.shape[1]
+    sparse_enough = elements > _DENSE_BELOW and weight.nnz < _SPARSE_BELOW * elements
+    return weight if sparse_enough else weight.toarray()

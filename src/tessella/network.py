@@ -1,0 +1,420 @@
+"""A network: a chain of affine maps, each followed by a ReLU on some of its units."""
+
+import hashlib
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.errors import NetworkError, OptionError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Weight: TypeAlias = "Floats | csr_array"
+
+
+def is_sparse(array: object) -> bool:
+    """Whether this is a scipy sparse matrix, without importing scipy to find out."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(array))
+
+
+def frozen_floats(values: object, name: str, ndim: int) -> Floats:
+    """Copy to a read-only float64 array of finite numbers, or say what is wrong with it."""
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "biuf":
+            msg = f"{name} holds {raw.dtype}, not real numbers"
+            raise NetworkError(msg)
+        array = np.array(raw, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, NetworkError):
+            raise
+        msg = f"{name} cannot be read as an array of numbers: {error}"
+        raise NetworkError(msg) from error
+    if array.ndim != ndim:
+        msg = f"{name} has shape {array.shape}; expected {ndim} dimension{'s' if ndim > 1 else ''}"
+        raise NetworkError(msg)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        msg = f"{name} holds {array[where]} at {where}; every number must be finite"
+        raise NetworkError(msg)
+    array.flags.writeable = False
+    return array
+
+
+def _frozen_weight(values: object, name: str) -> Weight:
+    if not is_sparse(values):
+        return frozen_floats(values, name, ndim=2)
+    from scipy.sparse import csr_array  # noqa: PLC0415  heavy, and only needed by those who already use it
+
+    source = cast("Any", values)
+    if source.ndim != 2 or source.dtype.kind not in "biuf":
+        msg = f"{name} is a sparse array of {source.dtype} with shape {source.shape}; expected real numbers in 2 dimensions"
+        raise NetworkError(msg)
+    matrix = csr_array(source, dtype=np.float64, copy=True)
+    if not np.isfinite(matrix.data).all():
+        msg = f"{name} holds numbers that are not finite; every number must be finite"
+        raise NetworkError(msg)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    for part in (matrix.data, matrix.indices, matrix.indptr):
+        part.flags.writeable = False
+    return matrix
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """An affine map and a ReLU on the units where `rectified` is true.
+
+    Parameters
+    ----------
+    weight
+        One row per unit, one column per input; dense or scipy-sparse.
+    bias
+        One number per unit.
+    rectified
+        True or False for all units, or one truth value per unit.  Unrectified units are linear: they carry a value on.
+
+    Examples
+    --------
+    >>> Layer([[1.0, -1.0]], [0.5])
+    Layer(2 -> 1, 1 ReLU)
+    """
+
+    weight: Weight
+    bias: Floats
+    rectified: Mask = cast("Mask", True)  # noqa: FBT003  a scalar is broadcast on the way in
+
+    def __post_init__(self) -> None:
+        """Validate, copy, and make read-only."""
+        weight = _frozen_weight(self.weight, "weight")
+        bias = frozen_floats(self.bias, "bias", ndim=1)
+        units, inputs = weight.shape
+        if units == 0 or inputs == 0:
+            msg = f"weight has shape {weight.shape}; a layer needs at least one input and one unit"
+            raise NetworkError(msg)
+        if bias.shape != (units,):
+            msg = f"weight has shape {weight.shape} (units, inputs), so bias must have {units} numbers; it has {bias.size}"
+            raise NetworkError(msg)
+        mask = np.asarray(self.rectified)
+        if mask.dtype != np.bool_ or mask.shape not in {(), (units,)}:
+            msg = f"rectified must be True, False or {units} truth values; got {mask.dtype} of shape {mask.shape}"
+            raise NetworkError(msg)
+        mask = np.array(np.broadcast_to(mask, (units,)))
+        mask.flags.writeable = False
+        object.__setattr__(self, "weight", weight)
+        object.__setattr__(self, "bias", bias)
+        object.__setattr__(self, "rectified", mask)
+
+    @property
+    def inputs(self) -> int:
+        """Number of inputs."""
+        return int(self.weight.shape[1])
+
+    @property
+    def units(self) -> int:
+        """Number of units, linear ones included."""
+        return int(self.weight.shape[0])
+
+    @property
+    def relus(self) -> int:
+        """Number of rectified units."""
+        return int(self.rectified.sum())
+
+    @property
+    def linear_units(self) -> int:
+        """Number of units without a ReLU."""
+        return self.units - self.relus
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights that are stored (non-zeros, if sparse) and of biases."""
+        stored = self.weight.size if isinstance(self.weight, np.ndarray) else int(self.weight.nnz)
+        return stored + self.units
+
+    def preactivation(self, batch: Floats) -> Floats:
+        """The affine map, for a batch of shape (points, inputs)."""
+        return np.asarray((self.weight @ batch.T).T) + self.bias
+
+    def activate(self, preactivation: Floats) -> Floats:
+        """The ReLU, on the rectified units only."""
+        return np.where(self.rectified & (preactivation <= 0.0), 0.0, preactivation)
+
+    def dense(self) -> Floats:
+        """The weight as a dense array."""
+        return self.weight if isinstance(self.weight, np.ndarray) else np.asarray(self.weight.toarray())
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        kinds = [f"{self.relus} ReLU"] if self.relus else []
+        kinds += [f"{self.linear_units} linear"] if self.linear_units else []
+        sparse = "" if isinstance(self.weight, np.ndarray) else ", sparse"
+        return f"Layer({self.inputs} -> {self.units}, {' + '.join(kinds)}{sparse})"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a network came from, and how well it agrees with that.
+
+    Parameters
+    ----------
+    kind
+        ``"onnx"``, ``"torch"``, ``"keras"``, ``"npz"`` or ``"arrays"``.
+    name
+        The file's name, or the model's class.
+    input_shape
+        Shape of one input in the source; the network reads it flattened in row-major order.
+    points
+        At how many seeded points the network was compared with its source.
+    difference
+        The largest difference found there, relative to the size of the outputs.
+    """
+
+    kind: str
+    name: str
+    input_shape: tuple[int, ...] = ()
+    points: int = 0
+    difference: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """A feedforward network of ReLUs, whatever it was made from.
+
+    Two networks are equal if their layers hold the same numbers.
+
+    Parameters
+    ----------
+    layers
+        The layers in order; each reads the one before it.
+    source
+        Where it came from, if it was imported.
+
+    Examples
+    --------
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.0, 0.5]), ([[1.0, 1.0]], [0.0])])
+    >>> net
+    Network(1-2-1, 2 ReLUs, 7 parameters)
+    >>> net([[2.0], [-2.0]]).tolist()
+    [[2.0], [2.5]]
+    """
+
+    layers: tuple[Layer, ...]
+    source: Source | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        """Check that the layers fit each other."""
+        layers = tuple(self.layers)
+        if not layers:
+            msg = "a network needs at least one layer; got none"
+            raise NetworkError(msg)
+        for number, layer in enumerate(layers, start=1):
+            if not isinstance(layer, Layer):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+                msg = f"layer {number} is a {type(layer).__name__}; expected a Layer (Network.from_arrays takes pairs)"
+                raise NetworkError(msg)
+        for number, (before, layer) in enumerate(zip(layers, layers[1:], strict=False), start=2):
+            if layer.inputs != before.units:
+                hint = "; weights are (units, inputs): pass W.T if yours are (inputs, units)" if layer.units == before.units else ""
+                msg = f"layer {number} reads {layer.inputs} inputs, but layer {number - 1} has {before.units} units{hint}"
+                raise NetworkError(msg)
+        object.__setattr__(self, "layers", layers)
+
+    @classmethod
+    def from_arrays(cls, layers: Iterable[Sequence[Any] | Layer], *, relu_output: bool = False) -> Self:
+        """Make a network from ``[(W, b), ...]``, with a ReLU after each layer but the last.
+
+        Parameters
+        ----------
+        layers
+            Pairs of weight (units, inputs) and bias (or None for none); a `Layer` is taken as it is.
+        relu_output
+            Whether the last layer has ReLUs too, as in the paper's counts.
+        """
+        pairs = list(layers)
+        made: list[Layer] = []
+        for number, pair in enumerate(pairs, start=1):
+            if isinstance(pair, Layer):
+                made.append(pair)
+                continue
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                msg = f"layer {number} is {type(pair).__name__} {str(pair)[:40]!r}; expected a pair (weight, bias)"
+                raise NetworkError(msg)
+            weight, bias = pair
+            if bias is None and hasattr(weight, "__len__"):
+                bias = np.zeros(weight.shape[0] if is_sparse(weight) else len(weight))
+            try:
+                made.append(Layer(weight, bias, np.bool_(number < len(pairs) or relu_output)))
+            except NetworkError as error:
+                msg = f"layer {number}: {error}"
+                raise NetworkError(msg) from error
+        return cls(tuple(made))
+
+    @property
+    def input_dim(self) -> int:
+        """Number of inputs."""
+        return self.layers[0].inputs
+
+    @property
+    def output_dim(self) -> int:
+        """Number of outputs."""
+        return self.layers[-1].units
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Number of ReLUs in each layer that has any."""
+        return tuple(layer.relus for layer in self.layers if layer.relus)
+
+    @property
+    def depth(self) -> int:
+        """Number of layers that have ReLUs."""
+        return len(self.widths)
+
+    @property
+    def relus(self) -> int:
+        """Number of ReLUs."""
+        return sum(layer.relus for layer in self.layers)
+
+    @property
+    def parameters(self) -> int:
+        """Number of stored weights and biases."""
+        return sum(layer.parameters for layer in self.layers)
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the content: the same for the same numbers, dense or sparse, on every machine."""
+        digest = hashlib.sha256(b"tessella network 1")
+        for layer in self.layers:
+            matrix = layer.weight
+            if isinstance(matrix, np.ndarray):
+                rows, columns = np.nonzero(matrix)
+                data = matrix[rows, columns]
+            else:
+                rows = np.repeat(np.arange(layer.units), np.diff(matrix.indptr))
+                columns, data = matrix.indices, matrix.data
+            digest.update(np.array([layer.units, layer.inputs, data.size], dtype="<i8").tobytes())
+            digest.update(rows.astype("<i8").tobytes())
+            digest.update(columns.astype("<i8").tobytes())
+            digest.update(data.astype("<f8").tobytes())
+            digest.update((layer.bias + 0.0).astype("<f8").tobytes())  # -0.0 becomes 0.0
+            digest.update(layer.rectified.tobytes())
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        """Same layers, same numbers."""
+        return isinstance(other, Network) and (self is other or self.fingerprint == other.fingerprint)
+
+    def __hash__(self) -> int:
+        """Consistent with equality."""
+        return hash(self.fingerprint)
+
+    def _batch(self, points: npt.ArrayLike) -> Floats:
+        batch = np.asarray(points, dtype=np.float64)
+        if batch.ndim not in {1, 2} or batch.shape[-1] != self.input_dim:
+            msg = f"points have shape {batch.shape}; expected ({self.input_dim},) or (points, {self.input_dim})"
+            raise NetworkError(msg)
+        return batch
+
+    def preactivations(self, points: npt.ArrayLike) -> list[Floats]:
+        """Preactivations of every layer at a point or a batch of points.
+
+        Returns
+        -------
+        One array per layer, of shape (units,) or (points, units), linear units included.
+        """
+        batch = self._batch(points)
+        values, result = np.atleast_2d(batch), list[Floats]()
+        for layer in self.layers:
+            before = layer.preactivation(values)
+            result.append(before if batch.ndim == 2 else before[0])
+            values = layer.activate(before)
+        return result
+
+    def __call__(self, points: npt.ArrayLike) -> Floats:
+        """Outputs at a point or a batch of points."""
+        batch = self._batch(points)
+        values = np.atleast_2d(batch)
+        for layer in self.layers:
+            values = layer.activate(layer.preactivation(values))
+        return values if batch.ndim == 2 else values[0]
+
+    def patterns(self, points: npt.ArrayLike) -> Mask:
+        """Which ReLUs are active (preactivation > 0) at a point or a batch of points.
+
+        Returns
+        -------
+        Truth values of shape (ReLUs,) or (points, ReLUs), layer by layer; linear units have none.
+        """
+        active = [
+            before[..., layer.rectified] > 0.0
+            for layer, before in zip(self.layers, self.preactivations(points), strict=True)
+        ]
+        return np.concatenate(active, axis=-1)
+
+    def affine_map(self, pattern: npt.ArrayLike) -> tuple[Floats, Floats]:
+        """The affine function ``x -> matrix @ x + offset`` that the network is where its ReLUs have this pattern.
+
+        Parameters
+        ----------
+        pattern
+            One truth value per ReLU, as `patterns` returns them.
+        """
+        active = np.asarray(pattern)
+        if active.dtype != np.bool_ or active.shape != (self.relus,):
+            msg = f"a pattern has {self.relus} truth values, one per ReLU; got {active.dtype} of shape {active.shape}"
+            raise OptionError(msg)
+        matrix, offset, start = np.eye(self.input_dim), np.zeros(self.input_dim), 0
+        for layer in self.layers:
+            passes = np.ones(layer.units)
+            passes[layer.rectified] = active[start : start + layer.relus]
+            matrix = passes[:, None] * np.asarray(layer.weight @ matrix)
+            offset = passes * (np.asarray(layer.weight @ offset) + layer.bias)
+            start += layer.relus
+        return matrix, offset
+
+    def with_relu_output(self) -> Self:
+        """The same network with a ReLU on every output, as the paper counts it."""
+        last = self.layers[-1]
+        if last.relus == last.units:
+            return self
+        rectified = Layer(last.weight, last.bias, np.ones(last.units, dtype=np.bool_))
+        return replace(self, layers=(*self.layers[:-1], rectified))
+
+    @property
+    def shape(self) -> str:
+        """Inputs and units per layer, such as ``64-10-10-10``; linear units beside ReLUs are marked ``+n``."""
+        parts = [
+            f"{layer.relus}+{layer.linear_units}" if layer.relus and layer.linear_units else str(layer.units)
+            for layer in self.layers
+        ]
+        return "-".join([str(self.input_dim), *parts])
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        plural = "" if self.relus == 1 else "s"
+        return f"Network({self.shape}, {self.relus:,} ReLU{plural}, {self.parameters:,} parameters)"
+
+    def table(self) -> str:
+        """The layers as a plain-text table.
+
+        Examples
+        --------
+        >>> print(Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], None)]).table())
+        layer  inputs  ReLUs  linear  parameters  weights
+            1       1      2       0           4  dense
+            2       2      0       1           3  dense
+        """
+        lines = [f"{'layer':>5}  {'inputs':>6}  {'ReLUs':>5}  {'linear':>6}  {'parameters':>10}  weights"]
+        for number, layer in enumerate(self.layers, start=1):
+            kind = "dense" if isinstance(layer.weight, np.ndarray) else "sparse"
+            lines.append(
+                f"{number:>5}  {layer.inputs:>6}  {layer.relus:>5}  {layer.linear_units:>6}  {layer.parameters:>10,}  {kind}"
+            )
+        return "\n".join(lines)
+

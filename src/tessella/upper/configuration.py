@@ -1,0 +1,159 @@
+"""Upper bounds that see a network's shape alone.
+
+All three multiply or nest Zaslavsky's bound for one layer: n hyperplanes cut a d-dimensional space into at most
+sum(C(n, j), j = 0..d) cells.  They differ in the d that they use:
+
+- `raghu_bound`: the units of the layer before (Raghu et al., ICML 2017);
+- `montufar_bound`: the narrowest layer so far (Montufar, SampTA 2017);
+- `configuration_bound`: the active units so far, region by region (Serra, Tjandraatmadja and Ramalingam, ICML 2018).
+
+They are stated side by side in the appendix of Serra and Ramalingam (AAAI 2020).  A unit without a ReLU cuts nothing
+and is never inactive, so it only adds to the dimension that it carries on.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from math import comb, prod
+from typing import TypeAlias
+
+from tessella.errors import OptionError
+from tessella.network import Network
+
+Shape: TypeAlias = int | Network
+
+
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """One layer as the bounds see it: units that cut, and units that only carry."""
+
+    relus: int
+    linear: int = 0
+
+    @property
+    def units(self) -> int:
+        return self.relus + self.linear
+
+
+def raghu_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
+    """Bound the regions by each layer's own cells, multiplied.
+
+    Parameters
+    ----------
+    network
+        A `Network`, or the number of inputs if `widths` are given.
+    widths
+        ReLUs per layer.
+
+    Examples
+    --------
+    >>> raghu_bound(2, [3, 3])
+    56
+    """
+    dim, stages = _stages(network, widths)
+    dims = [dim, *(stage.units for stage in stages)]
+    return prod(_cells(stage.relus, dim) for stage, dim in zip(stages, dims, strict=False))
+
+
+def montufar_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
+    """Bound the regions with the narrowest layer so far as dimension.
+
+    Parameters
+    ----------
+    network
+        A `Network`, or the number of inputs if `widths` are given.
+    widths
+        ReLUs per layer.
+
+    Examples
+    --------
+    >>> montufar_bound(2, [3, 3])
+    49
+    """
+    dim, stages = _stages(network, widths)
+    dims = accumulate((stage.units for stage in stages), min, initial=dim)
+    return prod(_cells(stage.relus, dim) for stage, dim in zip(stages, dims, strict=False))
+
+
+def configuration_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
+    """Bound the regions with the units that can still be active as dimension: the tightest of the three.
+
+    In time polynomial in the units: regions are grouped by the dimension that is left, layer by layer from the back.
+
+    Parameters
+    ----------
+    network
+        A `Network`, or the number of inputs if `widths` are given.
+    widths
+        ReLUs per layer.
+
+    Examples
+    --------
+    >>> configuration_bound(2, [3, 3])
+    47
+    >>> configuration_bound(784, [1, 21, 10])
+    243
+    """
+    dim, stages = _stages(network, widths)
+    dims = list(accumulate((stage.units for stage in stages), min, initial=dim))
+    # below[d] bounds the regions that the layers after this one make of a region of dimension d
+    below = [1] * (dims[-1] + 1)
+    for stage, widest in zip(reversed(stages), reversed(dims[:-1]), strict=True):
+        below = _split(stage, widest, below)
+    return below[dim]
+
+
+def _split(stage: _Stage, widest: int, below: list[int]) -> list[int]:
+    """Regions that one more layer makes of a region of dimension d, for d = 0..widest.
+
+    With j units inactive there are at most C(relus, j) parts, j <= d, each of dimension min(d, units - j).  For the
+    first units - d values of j that is d itself, for the others it does not depend on d: two running sums serve all d.
+    """
+    ways = [comb(stage.relus, j) for j in range(stage.relus + 1)]
+    parts = [0, *accumulate(ways)]
+    narrowed = [way * below[stage.units - j] if stage.units - j < len(below) else 0 for j, way in enumerate(ways)]
+    regions = [0, *accumulate(narrowed)]
+    result: list[int] = []
+    for dim in range(widest + 1):
+        end = min(stage.relus, dim) + 1
+        middle = min(max(stage.units - dim + 1, 0), end)
+        same = parts[middle] * below[dim] if middle else 0
+        result.append(same + regions[end] - regions[middle])
+    return result
+
+
+def _cells(hyperplanes: int, dim: int) -> int:
+    """Zaslavsky's bound for one arrangement."""
+    if dim >= hyperplanes:
+        return 1 << hyperplanes
+    return sum(comb(hyperplanes, j) for j in range(dim + 1))
+
+
+def _stages(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[_Stage]]:
+    if isinstance(network, Network):
+        if widths is not None:
+            msg = "a Network has its own widths; give either a network, or a number of inputs and widths"
+            raise OptionError(msg)
+        return network.input_dim, [_Stage(layer.relus, layer.linear_units) for layer in network.layers]
+    if widths is None:
+        msg = f"give the widths of the layers as well, as in configuration_bound({network!r}, [11, 11, 10])"
+        raise OptionError(msg)
+    if isinstance(widths, (str, bytes)) or not hasattr(widths, "__iter__"):
+        msg = f"widths must be a list of whole numbers, got {widths!r}"
+        raise OptionError(msg)
+    sizes = [_positive(size, f"width {number}") for number, size in enumerate(widths, start=1)]
+    if not sizes:
+        msg = "widths are empty; a network needs at least one layer"
+        raise OptionError(msg)
+    return _positive(network, "the number of inputs"), [_Stage(size) for size in sizes]
+
+
+def _positive(value: object, name: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        msg = f"{name} must be a whole number, got {value!r}"
+        raise OptionError(msg)
+    number = value.__index__()  # pyright: ignore[reportAttributeAccessIssue]  looked up just above
+    if number < 1:
+        msg = f"{name} must be at least 1, got {number}"
+        raise OptionError(msg)
+    return number
