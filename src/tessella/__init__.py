@@ -1,1 +1,59 @@
-__version__ = "0.1.0"
+"""Tessella: how many linear regions does a ReLU network have?
+
+>>> import tessella
+>>> net = tessella.load([([[1.0, 1.0], [1.0, -1.0]], [0.0, 0.0]), ([[1.0, 1.0]], [0.0])])
+>>> tessella.configuration_bound(net)
+4
+"""
+
+from tessella._version import __version__
+from tessella.domain import Box, Domain, Polytope
+from tessella.errors import (
+    ConversionMismatch,
+    DomainError,
+    FileError,
+    FileMissing,
+    MissingPackage,
+    NetworkError,
+    OptionError,
+    TessellaError,
+    UnsupportedModel,
+    UnsupportedOperator,
+)
+from tessella.importers import load, load_domain, load_domains
+from tessella.network import Layer, Network, Source
+from tessella.result import Bound, Counted, Side
+from tessella.tolerances import Tolerances
+from tessella.upper import UpperBounds, configuration_bound, montufar_bound, raghu_bound, upper_bounds
+
+__all__ = [
+    "Bound",
+    "Box",
+    "ConversionMismatch",
+    "Counted",
+    "Domain",
+    "DomainError",
+    "FileError",
+    "FileMissing",
+    "Layer",
+    "MissingPackage",
+    "Network",
+    "NetworkError",
+    "OptionError",
+    "Polytope",
+    "Side",
+    "Source",
+    "TessellaError",
+    "Tolerances",
+    "UnsupportedModel",
+    "UnsupportedOperator",
+    "UpperBounds",
+    "__version__",
+    "configuration_bound",
+    "load",
+    "load_domain",
+    "load_domains",
+    "montufar_bound",
+    "raghu_bound",
+    "upper_bounds",
+]

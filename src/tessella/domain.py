@@ -1,7 +1,7 @@
 """Where inputs come from: a bounded box, or a polytope inside one."""
 
 from dataclasses import dataclass, field
-from typing import Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,11 +46,14 @@ class Box:
 
     def __post_init__(self) -> None:
         """Validate, broadcast, and make read-only."""
-        ends = [_frozen(end, name, np.ndim(cast("npt.ArrayLike", end))) for end, name in ((self.lower, "lower"), (self.upper, "upper"))]
+        ends = [
+            _frozen(end, name, np.ndim(cast("npt.ArrayLike", end)))
+            for end, name in ((self.lower, "lower"), (self.upper, "upper"))
+        ]
         if any(end.ndim > 1 for end in ends):
             msg = f"corners have shapes {ends[0].shape} and {ends[1].shape}; flatten them to one number per input"
             raise DomainError(msg)
-        if isinstance(self.dim, bool) or not isinstance(self.dim, (int, np.integer)) or self.dim < 0:
+        if isinstance(self.dim, bool) or not hasattr(self.dim, "__index__") or self.dim < 0:
             msg = f"dim must be a positive whole number, got {self.dim!r}"
             raise DomainError(msg)
         sizes = {end.size for end in ends if end.ndim} | ({self.dim} if self.dim else set[int]())
@@ -67,7 +70,7 @@ class Box:
             where = int(np.argmax(lower > upper))
             msg = f"the box is empty: input {where} would lie between {lower[where]:g} and {upper[where]:g}"
             raise DomainError(msg)
-        if not np.isfinite(upper - lower).all():
+        if (upper / 2 - lower / 2 > np.finfo(np.float64).max / 2).any():
             msg = "the box is wider than the largest floating-point number; give smaller ends"
             raise DomainError(msg)
         lower.flags.writeable = upper.flags.writeable = False
@@ -176,9 +179,9 @@ class Polytope:
 
     matrix: Floats
     offset: Floats
-    box: Box = cast("Box", None)
+    box: Box = None  # pyright: ignore[reportAssignmentType]  computed where it is left out
     tolerances: Tolerances = DEFAULT
-    _centre: Floats = field(init=False, repr=False, default=cast("Floats", None))
+    _centre: Floats = field(init=False, repr=False, default=None)  # pyright: ignore[reportAssignmentType]  computed
 
     def __post_init__(self) -> None:
         """Validate, find the box if there is none, and find an interior point."""
@@ -190,7 +193,7 @@ class Polytope:
         if matrix.shape[1] == 0:
             msg = f"matrix has shape {matrix.shape}; a polytope needs at least one input"
             raise DomainError(msg)
-        box: Box | None = self.box
+        box = cast("Box | None", self.box)
         if box is not None and box.dim != matrix.shape[1]:
             msg = f"matrix has {matrix.shape[1]} columns, but the box has {box.dim} inputs"
             raise DomainError(msg)
@@ -299,7 +302,8 @@ def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -
     walls = vstack([csr_array(rows), eye_array(count), -eye_array(count)])
     limits = np.concatenate([limits, box.upper[free], -box.lower[free]])
     size = 1.0 + float(np.abs(np.concatenate([box.lower, box.upper])).max())
-    found = linprog(
+    solve: Any = linprog
+    found = solve(
         np.append(np.zeros(count), -1.0),
         A_ub=hstack([walls, np.ones((walls.shape[0], 1))], format="csr"),
         b_ub=limits,

@@ -4,19 +4,18 @@ import hashlib
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from itertools import pairwise
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import NetworkError, OptionError
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
-Weight: TypeAlias = "Floats | csr_array"
+Sparse: TypeAlias = Any  # a scipy.sparse.csr_array; scipy has no types of its own
+Weight: TypeAlias = Floats | Sparse
 
 
 def is_sparse(array: object) -> bool:
@@ -52,13 +51,13 @@ def frozen_floats(values: object, name: str, ndim: int) -> Floats:
 def _frozen_weight(values: object, name: str) -> Weight:
     if not is_sparse(values):
         return frozen_floats(values, name, ndim=2)
-    from scipy.sparse import csr_array  # noqa: PLC0415  heavy, and only needed by those who already use it
+    import scipy.sparse  # noqa: PLC0415  heavy, and only needed by those who already use it
 
     source = cast("Any", values)
     if source.ndim != 2 or source.dtype.kind not in "biuf":
         msg = f"{name} is a sparse array of {source.dtype} with shape {source.shape}; expected real numbers in 2 dimensions"
         raise NetworkError(msg)
-    matrix = csr_array(source, dtype=np.float64, copy=True)
+    matrix: Sparse = scipy.sparse.csr_array(source, dtype=np.float64, copy=True)
     if not np.isfinite(matrix.data).all():
         msg = f"{name} holds numbers that are not finite; every number must be finite"
         raise NetworkError(msg)
@@ -90,7 +89,7 @@ class Layer:
 
     weight: Weight
     bias: Floats
-    rectified: Mask = cast("Mask", True)  # noqa: FBT003  a scalar is broadcast on the way in
+    rectified: Mask = True  # pyright: ignore[reportAssignmentType]  a scalar is broadcast on the way in
 
     def __post_init__(self) -> None:
         """Validate, copy, and make read-only."""
@@ -219,9 +218,11 @@ class Network:
             if not isinstance(layer, Layer):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
                 msg = f"layer {number} is a {type(layer).__name__}; expected a Layer (Network.from_arrays takes pairs)"
                 raise NetworkError(msg)
-        for number, (before, layer) in enumerate(zip(layers, layers[1:], strict=False), start=2):
+        for number, (before, layer) in enumerate(pairwise(layers), start=2):
             if layer.inputs != before.units:
-                hint = "; weights are (units, inputs): pass W.T if yours are (inputs, units)" if layer.units == before.units else ""
+                hint = (
+                    "; weights are (units, inputs): pass W.T if yours are (inputs, units)" if layer.units == before.units else ""
+                )
                 msg = f"layer {number} reads {layer.inputs} inputs, but layer {number - 1} has {before.units} units{hint}"
                 raise NetworkError(msg)
         object.__setattr__(self, "layers", layers)
@@ -246,11 +247,12 @@ class Network:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 msg = f"layer {number} is {type(pair).__name__} {str(pair)[:40]!r}; expected a pair (weight, bias)"
                 raise NetworkError(msg)
-            weight, bias = pair
-            if bias is None and hasattr(weight, "__len__"):
-                bias = np.zeros(weight.shape[0] if is_sparse(weight) else len(weight))
+            weight: Any = pair[0]
+            bias: Any = pair[1]
+            if bias is None:
+                bias = np.zeros(np.shape(weight)[:1] if not is_sparse(weight) else weight.shape[0])
             try:
-                made.append(Layer(weight, bias, np.bool_(number < len(pairs) or relu_output)))
+                made.append(Layer(weight, bias, np.array(number < len(pairs) or relu_output)))
             except NetworkError as error:
                 msg = f"layer {number}: {error}"
                 raise NetworkError(msg) from error
@@ -352,8 +354,7 @@ class Network:
         Truth values of shape (ReLUs,) or (points, ReLUs), layer by layer; linear units have none.
         """
         active = [
-            before[..., layer.rectified] > 0.0
-            for layer, before in zip(self.layers, self.preactivations(points), strict=True)
+            before[..., layer.rectified] > 0.0 for layer, before in zip(self.layers, self.preactivations(points), strict=True)
         ]
         return np.concatenate(active, axis=-1)
 
@@ -417,4 +418,3 @@ class Network:
                 f"{number:>5}  {layer.inputs:>6}  {layer.relus:>5}  {layer.linear_units:>6}  {layer.parameters:>10,}  {kind}"
             )
         return "\n".join(lines)
-

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self, cast
 
+from tessella._version import __version__
 from tessella.errors import FileError, OptionError
 
 SCHEMA = 1
@@ -47,7 +48,22 @@ def maps(count: int) -> float:
     return math.log2(count) if count else -math.inf
 
 
-def format_count(count: int) -> str:
+def format_maps(count: int, side: Side = Side.EXACT) -> str:
+    """Write log2 of a count with two decimals: upper bounds rounded up, lower bounds down.
+
+    Examples
+    --------
+    >>> format_maps(243, Side.UPPER), format_maps(243, Side.LOWER)
+    ('7.93', '7.92')
+    """
+    hundredths = 100.0 * maps(count)
+    if math.isfinite(hundredths):
+        rounding = {Side.UPPER: lambda x: math.ceil(x - 1e-9), Side.LOWER: lambda x: math.floor(x + 1e-9)}.get(side, round)
+        hundredths = float(rounding(hundredths))
+    return f"{hundredths / 100.0:.2f}"
+
+
+def format_count(count: int, side: Side = Side.EXACT) -> str:
     """Write a count for people: in full up to 15 digits, as a power of two beyond.
 
     Examples
@@ -57,7 +73,7 @@ def format_count(count: int) -> str:
     >>> format_count(2**80 + 1)
     '2^80.00'
     """
-    return f"{count:,}" if abs(count) < 10**15 else f"2^{maps(count):.2f}"
+    return f"{count:,}" if abs(count) < 10**15 else f"2^{format_maps(count, side)}"
 
 
 def encode_int(value: int) -> int | str:
@@ -76,6 +92,11 @@ def decode_int(value: object) -> int:
             pass
     msg = f"expected an integer or hexadecimal text, found {value!r:.60}"
     raise FileError(msg)
+
+
+def provenance(fingerprint: str, shape: str, domain: str | None) -> dict[str, Any]:
+    """The past of a result: which version said what of which network, and where."""
+    return {"tessella": __version__, "network": {"shape": shape, "fingerprint": fingerprint}, "domain": domain}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +121,7 @@ class Bound:
     Examples
     --------
     >>> Bound(243, Side.UPPER, method="configuration")
-    Bound(at most 243 = 2^7.92 full-dimensional regions, configuration, proved)
+    Bound(at most 243 = 2^7.93 full-dimensional regions, configuration, proved)
     """
 
     value: int
@@ -137,8 +158,8 @@ class Bound:
     def __repr__(self) -> str:
         """One line a person can read."""
         words = {Side.LOWER: "at least", Side.UPPER: "at most", Side.EXACT: "exactly", Side.ESTIMATE: "about"}
-        number = format_count(self.value)
-        power = f" = 2^{self.maps:.2f}" if self.value and "^" not in number else ""
+        number = format_count(self.value, self.side)
+        power = f" = 2^{format_maps(self.value, self.side)}" if self.value and "^" not in number else ""
         sure = (
             "estimated"
             if self.side is Side.ESTIMATE

@@ -1,0 +1,178 @@
+"""From files and objects to `Network` and `Domain`; every format's own package is imported when it is needed."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tessella.domain import Box
+from tessella.errors import DomainError, FileError, OptionError, UnsupportedModel
+from tessella.importers.door import existing_file
+from tessella.network import Network
+
+_PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
+_LEGACY_KERAS = (".h5", ".hdf5")
+_PROPERTY = (".vnnlib", ".vnnlib.gz")
+
+
+def load(
+    source: object, *, relu_output: bool = False, input_shape: Sequence[int] | None = None, output: str | None = None
+) -> Network:
+    """Read a network from a file or an object.
+
+    The result is compared with the source's own forward pass at seeded points; ``network.source`` holds the
+    largest difference found.
+
+    Parameters
+    ----------
+    source
+        A path (``.onnx``, ``.onnx.gz``, ``.npz``, ``.pt2``, ``.keras``), a PyTorch module or exported program, a Keras
+        model, an ONNX ModelProto, a list ``[(W, b), ...]``, or a `Network`.
+    relu_output
+        Whether to count a ReLU on every output, as the paper does.
+    input_shape
+        Shape of one input without its batch axis; needed only where the source does not tell.
+    output
+        For ONNX models with several outputs, the name of the one to keep.
+
+    Examples
+    --------
+    >>> load([([[1.0], [-1.0]], [0.0, 0.5]), ([[1.0, 1.0]], [0.0])])
+    Network(1-2-1, 2 ReLUs, 7 parameters)
+    """
+    shape = None if input_shape is None else _checked_shape(input_shape)
+    is_path = isinstance(source, (str, os.PathLike))
+    network = _load_file(source, shape, output) if is_path else _load_object(source, shape, output)
+    return network.with_relu_output() if relu_output else network
+
+
+def load_domains(path: str | os.PathLike[str]) -> tuple[Box, ...]:
+    """Read the input boxes of a VNN-LIB property: one for each disjunct over the inputs.
+
+    Parameters
+    ----------
+    path
+        A ``.vnnlib`` file, or a gzipped one.
+    """
+    from tessella.importers.vnnlib import read_domains  # noqa: PLC0415
+
+    return read_domains(path)
+
+
+def load_domain(path: str | os.PathLike[str]) -> Box:
+    """Read the input box of a VNN-LIB property that has just one.
+
+    Parameters
+    ----------
+    path
+        A ``.vnnlib`` file, or a gzipped one.
+    """
+    box, *others = load_domains(path)
+    if others:
+        msg = f"{path}: the property has {1 + len(others)} input boxes; load_domains gives them all"
+        raise DomainError(msg)
+    return box
+
+
+def _checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    try:
+        sizes = tuple(int(size) for size in shape)
+    except (TypeError, ValueError) as error:
+        msg = f"input_shape must be a list of whole numbers such as (1, 28, 28), got {shape!r}"
+        raise OptionError(msg) from error
+    if not sizes or min(sizes) < 1:
+        msg = f"input_shape must have sizes of at least 1, got {shape!r}"
+        raise OptionError(msg)
+    return sizes
+
+
+def _load_file(path: str | os.PathLike[str], shape: tuple[int, ...] | None, output: str | None) -> Network:
+    name = Path(path).name.lower()
+    if name.endswith((".onnx", ".onnx.gz")):
+        from tessella.importers.onnx import read_onnx  # noqa: PLC0415
+
+        return read_onnx(path, input_shape=shape, output=output)
+    if output is not None:
+        msg = f"{path}: output={output!r} is for ONNX files only"
+        raise OptionError(msg)
+    if name.endswith(".npz"):
+        from tessella.importers.arrays import read_npz  # noqa: PLC0415
+
+        return read_npz(path)
+    if name.endswith(".pt2"):
+        from tessella.importers.torch import read_pt2  # noqa: PLC0415
+
+        return read_pt2(path)
+    if name.endswith(".keras"):
+        from tessella.importers.keras import read_keras  # noqa: PLC0415
+
+        return read_keras(path, input_shape=shape)
+    existing_file(path)
+    msg = f"{path}: {_advice(name)}"
+    raise FileError(msg)
+
+
+def _advice(name: str) -> str:
+    if name.endswith(_PICKLED):
+        return (
+            "is a pickled checkpoint, which is never opened because that would run code from it. Load it into its module in your own "
+            "program and pass the module: tessella.load(module); or save torch.export.export(module, (x,)) as .pt2, or export to ONNX"
+        )
+    if name.endswith(_LEGACY_KERAS):
+        return "is a legacy Keras file; load it in Keras and save it again as .keras, or export to ONNX"
+    if name.endswith(_PROPERTY):
+        return "is a property, not a model; tessella.load_domain reads its input box (--property on the command line)"
+    return "is of no known kind; a network is read from .onnx, .onnx.gz, .npz, .pt2 or .keras"
+
+
+def _load_object(source: Any, shape: tuple[int, ...] | None, output: str | None) -> Network:
+    if isinstance(source, Network):
+        return source
+    if _is_a(source, "onnx", "ModelProto"):
+        from tessella.importers.onnx import from_model as from_onnx  # noqa: PLC0415
+
+        return from_onnx(source, input_shape=shape, output=output)
+    if output is not None:
+        msg = f"output={output!r} is for ONNX models only"
+        raise OptionError(msg)
+    # Keras layers are torch modules too where torch is the backend, so Keras is asked first
+    readers: list[tuple[str, str, Callable[[], Network]]] = [
+        ("keras", "Model", lambda: _keras_model(source, shape)),
+        ("torch.nn", "Module", lambda: _torch_module(source, shape)),
+        ("torch.export", "ExportedProgram", lambda: _torch_program(source)),
+    ]
+    for package, name, read in readers:
+        if _is_a(source, package, name):
+            return read()
+    if isinstance(source, (list, tuple)):
+        return Network.from_arrays(source)  # pyright: ignore[reportUnknownArgumentType]  validated there
+    msg = (
+        f"a {type(source).__name__} is no network; give a path, a PyTorch module, a Keras model, an ONNX ModelProto, "
+        "or a list [(W, b), ...]"
+    )
+    raise UnsupportedModel(msg)
+
+
+def _is_a(source: object, package: str, name: str) -> bool:
+    """Whether an object is of a class, without importing the class's package to find out."""
+    kind = getattr(sys.modules.get(package), name, None)
+    return isinstance(kind, type) and isinstance(source, kind)
+
+
+def _keras_model(model: Any, shape: tuple[int, ...] | None) -> Network:
+    from tessella.importers.keras import from_model  # noqa: PLC0415
+
+    return from_model(model, input_shape=shape)
+
+
+def _torch_module(module: Any, shape: tuple[int, ...] | None) -> Network:
+    from tessella.importers.torch import from_module  # noqa: PLC0415
+
+    return from_module(module, input_shape=shape)
+
+
+def _torch_program(program: Any) -> Network:
+    from tessella.importers.torch import from_exported  # noqa: PLC0415
+
+    return from_exported(program, name="ExportedProgram")

@@ -1,17 +1,15 @@
 """The linear operators of neural networks as sparse matrices on flattened tensors (row-major)."""
 
 from collections.abc import Sequence
+from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import UnsupportedModel
-from tessella.network import Floats
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from tessella.network import Floats, Sparse
 
 LARGEST_TENSOR = 20_000_000  # elements
 LARGEST_MATRIX = 200_000_000  # non-zeros
@@ -26,14 +24,45 @@ def check_size(elements: int, what: str, limit: int = LARGEST_TENSOR) -> None:
         raise UnsupportedModel(msg)
 
 
-def sparse(rows: Ints, columns: Ints, data: Floats, shape: tuple[int, int]) -> "csr_array":
+def _scipy() -> Any:
+    import scipy.sparse  # noqa: PLC0415  heavy, and only importers need it
+
+    return scipy.sparse
+
+
+def sparse(rows: Ints, columns: Ints, data: Floats, shape: tuple[int, int]) -> Sparse:
     """A sparse matrix from coordinates; equal coordinates are added up."""
-    from scipy.sparse import coo_array  # noqa: PLC0415  heavy, and only importers need it
-
-    return coo_array((data.ravel(), (rows.ravel(), columns.ravel())), shape=shape).tocsr()
+    return _scipy().coo_array((data.ravel(), (rows.ravel(), columns.ravel())), shape=shape).tocsr()
 
 
-def windows(
+def identity(size: int) -> Sparse:
+    """The sparse identity."""
+    return _scipy().eye_array(size, format="csr")
+
+
+def diagonal(values: Floats) -> Sparse:
+    """A sparse diagonal matrix."""
+    return _scipy().diags_array(values, format="csr")
+
+
+def kronecker(*factors: Sparse | Floats) -> Sparse:
+    """The Kronecker product."""
+    return reduce(
+        lambda left, right: _scipy().kron(left, right, format="csr"), (_scipy().csr_array(factor) for factor in factors)
+    )
+
+
+def stacked(blocks: Sequence[Sequence[Sparse | None]], heights: Sequence[int], widths: Sequence[int]) -> Sparse:
+    """One matrix from blocks; None is a block of zeros."""
+    zeros = _scipy().csr_array
+    bands = [
+        _scipy().hstack([zeros((height, width)) if block is None else block for block, width in zip(row, widths, strict=True)])
+        for row, height in zip(blocks, heights, strict=True)
+    ]
+    return _scipy().vstack(bands, format="csr")
+
+
+def windows(  # noqa: PLR0913  as many as the operator has
     spatial: Sequence[int],
     kernel: Sequence[int],
     *,
@@ -86,7 +115,7 @@ def _outer(left: Ints, right: Ints) -> Ints:
     return total.reshape(left.shape[0] * right.shape[0], left.shape[1] * right.shape[1])
 
 
-def convolution(
+def convolution(  # noqa: PLR0913  as many as the operator has
     shape: tuple[int, ...],
     weight: Floats,
     *,
@@ -94,7 +123,7 @@ def convolution(
     pads: Sequence[tuple[int, int]],
     dilations: Sequence[int],
     groups: int,
-) -> tuple["csr_array", tuple[int, ...]]:
+) -> tuple[Sparse, tuple[int, ...]]:
     """A convolution of any rank, channels first.
 
     Parameters
@@ -128,7 +157,7 @@ def convolution(
     return sparse(rows, columns, data, (outputs * count, prod(shape))), (outputs, *positions)
 
 
-def average_pool(
+def average_pool(  # noqa: PLR0913  as many as the operator has
     shape: tuple[int, ...],
     kernel: Sequence[int],
     *,
@@ -138,7 +167,7 @@ def average_pool(
     count_padding: bool,
     ceil_mode: bool = False,
     divisor: int | None = None,
-) -> tuple["csr_array", tuple[int, ...]]:
+) -> tuple[Sparse, tuple[int, ...]]:
     """Average pooling of any rank, channels first.
 
     Parameters
@@ -156,9 +185,7 @@ def average_pool(
     -------
     The matrix, and the shape of its output (channels first).
     """
-    index, positions = windows(
-        shape[1:], kernel, strides=strides, pads=pads, dilations=dilations, ceil_mode=ceil_mode
-    )
+    index, positions = windows(shape[1:], kernel, strides=strides, pads=pads, dilations=dilations, ceil_mode=ceil_mode)
     counted = (index >= -1 if count_padding else index >= 0).sum(axis=1)
     if (counted == 0).any():
         msg = "an average pooling has a window that lies in the padding alone; its average is not defined"

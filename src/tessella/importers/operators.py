@@ -2,17 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tessella.errors import UnsupportedModel
-from tessella.importers.linear_maps import average_pool, convolution
+from tessella.importers.linear_maps import average_pool, convolution, identity, kronecker
 from tessella.importers.trace import Tensor, Trace
-from tessella.network import Floats
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from tessella.network import Floats, Sparse
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +20,9 @@ class Window:
     dilations: Sequence[int]
 
 
-def same_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]) -> list[tuple[int, int]]:
+def same_pads(
+    spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
+) -> list[tuple[int, int]]:
     """Padding that makes ceil(size / stride) positions, the odd one at the end ("SAME_UPPER" in ONNX, "same" in Keras)."""
     pads: list[tuple[int, int]] = []
     for size, places, stride, dilation in zip(spatial, kernel, strides, dilations, strict=True):
@@ -33,7 +31,9 @@ def same_pads(spatial: Sequence[int], kernel: Sequence[int], strides: Sequence[i
     return pads
 
 
-def convolve(trace: Trace, tensor: Tensor, weight: Floats, bias: Floats | None, window: Window, groups: int) -> Tensor:
+def convolve(  # noqa: PLR0913, PLR0917  as many as the operator has
+    trace: Trace, tensor: Tensor, weight: Floats, bias: Floats | None, window: Window, groups: int
+) -> Tensor:
     """A convolution of (batch, channels, ...) by weights (outputs, channels per group, ...)."""
     weight = np.asarray(weight, dtype=np.float64)
     if weight.ndim < 3 or len(tensor.shape) != weight.ndim:
@@ -46,7 +46,7 @@ def convolve(trace: Trace, tensor: Tensor, weight: Floats, bias: Floats | None, 
     return result if bias is None else per_channel(result, None, bias)
 
 
-def pool_average(
+def pool_average(  # noqa: PLR0913  as many as the operator has
     trace: Trace,
     tensor: Tensor,
     kernel: Sequence[int],
@@ -73,11 +73,9 @@ def pool_average(
     return _per_example(trace, tensor, matrix, shape)
 
 
-def _per_example(trace: Trace, tensor: Tensor, matrix: "csr_array", shape: tuple[int, ...]) -> Tensor:
-    from scipy.sparse import csr_array, eye_array, kron  # noqa: PLC0415  heavy, and only importers need it
-
+def _per_example(trace: Trace, tensor: Tensor, matrix: Sparse, shape: tuple[int, ...]) -> Tensor:
     batch = tensor.shape[0]
-    whole = matrix if batch == 1 else csr_array(kron(eye_array(batch), matrix))
+    whole = matrix if batch == 1 else kronecker(identity(batch), matrix)
     return trace.linear(tensor, whole, (batch, *shape))
 
 
@@ -93,7 +91,7 @@ def per_channel(tensor: Tensor, factor: Floats | None, offset: Floats, axis: int
     return scaled.shift(offset.reshape(shape))
 
 
-def batch_norm(
+def batch_norm(  # noqa: PLR0913, PLR0917  as many as the operator has
     tensor: Tensor,
     scale: Floats | None,
     offset: Floats | None,

@@ -13,17 +13,13 @@ sides is kept as a layer of its own, because bounds profit from knowing it.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import UnsupportedModel
-from tessella.importers.linear_maps import LARGEST_MATRIX, check_size, sparse
-from tessella.network import Floats, Layer, Network
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from tessella.importers.linear_maps import LARGEST_MATRIX, check_size, diagonal, identity, kronecker, sparse, stacked
+from tessella.network import Floats, Layer, Network, Sparse
 
 _DENSE_BELOW = 50_000  # entries; smaller weights are always dense
 _SPARSE_BELOW = 0.2  # density
@@ -77,7 +73,7 @@ class Tensor:
     """
 
     shape: tuple[int, ...]
-    terms: "dict[Signal, csr_array]"
+    terms: dict[Signal, Sparse]
     constant: Floats
 
     @property
@@ -118,7 +114,7 @@ class Tensor:
         """Repeat along axes of length 1, as numpy broadcasts."""
         return self if shape == self.shape else self.take(np.broadcast_to(self.indices(), shape))
 
-    def apply(self, matrix: "csr_array", shape: tuple[int, ...]) -> "Tensor":
+    def apply(self, matrix: Sparse, shape: tuple[int, ...]) -> "Tensor":
         """A linear map of the flattened tensor."""
         terms = {signal: matrix @ before for signal, before in self.terms.items()}
         for product in terms.values():
@@ -127,11 +123,9 @@ class Tensor:
 
     def scale(self, factor: npt.ArrayLike) -> "Tensor":
         """Multiply by constants, broadcasting."""
-        from scipy.sparse import diags_array  # noqa: PLC0415  heavy, and only importers need it
-
         wide = self._broadcast(factor)
         factors = np.broadcast_to(np.asarray(factor, dtype=np.float64), wide.shape).ravel()
-        return wide.apply(diags_array(factors).tocsr(), wide.shape)
+        return wide.apply(diagonal(factors), wide.shape)
 
     def shift(self, offset: npt.ArrayLike) -> "Tensor":
         """Add constants, broadcasting."""
@@ -167,8 +161,6 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def concatenate(tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Put tensors side by side."""
-    from scipy.sparse import csr_array, vstack  # noqa: PLC0415  heavy, and only importers need it
-
     starts = np.cumsum([0, *(tensor.size for tensor in tensors)])
     check_size(int(starts[-1]), "a tensor")
     try:
@@ -176,8 +168,9 @@ def concatenate(tensors: Sequence[Tensor], axis: int) -> Tensor:
     except ValueError as error:
         msg = f"tensors of shapes {', '.join(str(t.shape) for t in tensors)} cannot be concatenated along axis {axis}"
         raise UnsupportedModel(msg) from error
+    sizes = [tensor.size for tensor in tensors]
     terms = {
-        signal: vstack([t.terms.get(signal, csr_array((t.size, signal.size))) for t in tensors], format="csr")
+        signal: stacked([[tensor.terms.get(signal)] for tensor in tensors], sizes, [signal.size])
         for signal in dict.fromkeys(signal for tensor in tensors for signal in tensor.terms)
     }
     return Tensor((int(starts[-1]),), terms, np.concatenate([t.constant for t in tensors])).take(index)
@@ -205,9 +198,7 @@ class Trace:
 
     @staticmethod
     def _read(signal: Signal, shape: tuple[int, ...]) -> Tensor:
-        from scipy.sparse import eye_array  # noqa: PLC0415  heavy, and only importers need it
-
-        return Tensor(shape, {signal: eye_array(signal.size, format="csr")}, np.zeros(signal.size))
+        return Tensor(shape, {signal: identity(signal.size)}, np.zeros(signal.size))
 
     def relu(self, tensor: Tensor) -> Tensor:
         """Rectify every element."""
@@ -225,7 +216,7 @@ class Trace:
             return total
         return self._signal(total, junction=True)
 
-    def linear(self, tensor: Tensor, matrix: "csr_array", shape: tuple[int, ...]) -> Tensor:
+    def linear(self, tensor: Tensor, matrix: Sparse, shape: tuple[int, ...]) -> Tensor:
         """Apply a linear map of the flattened tensor; what squeezes through few dimensions becomes a layer."""
         if tensor.size < min(matrix.shape[0], sum(signal.size for signal in tensor.terms)):
             tensor = self._signal(tensor)
@@ -233,8 +224,6 @@ class Trace:
 
     def multiply(self, left: "Tensor | Floats", right: "Tensor | Floats") -> Tensor:
         """Matrix product of a tensor and a constant, on either side, as ``numpy.matmul``."""
-        from scipy.sparse import csr_array, eye_array, kron  # noqa: PLC0415  heavy, and only importers need it
-
         if isinstance(left, Tensor) == isinstance(right, Tensor):
             msg = "a product of two tensors that both depend on the input is not piecewise linear"
             raise UnsupportedModel(msg)
@@ -249,7 +238,7 @@ class Trace:
         if isinstance(left, Tensor):
             *outer, inner = tensor.shape
             _check_product(inner, weight.shape[0], tensor.shape, weight.shape)
-            shape, matrix = (*outer, weight.shape[1]), kron(eye_array(prod(outer)), csr_array(weight.T))
+            shape, matrix = (*outer, weight.shape[1]), kronecker(identity(prod(outer)), weight.T)
         else:
             if len(tensor.shape) == 1:
                 product = self.multiply(weight, tensor.reshape((-1, 1)))
@@ -257,8 +246,8 @@ class Trace:
             *outer, inner, columns = tensor.shape
             _check_product(weight.shape[1], inner, weight.shape, tensor.shape)
             shape = (*outer, weight.shape[0], columns)
-            matrix = kron(eye_array(prod(outer)), kron(csr_array(weight), eye_array(columns)))
-        return self.linear(tensor, csr_array(matrix), shape)
+            matrix = kronecker(identity(prod(outer)), weight, identity(columns))
+        return self.linear(tensor, matrix, shape)
 
     def network(self, output: Tensor) -> Network:
         """Lay everything that the output needs out in layers."""
@@ -310,10 +299,11 @@ class _Layout:
             carried = [signal for signal in held if self.last_read[signal] > layer]
             held_now = [signal for signal, _ in computed] + carried
             rows = [[definition.terms.get(signal) for signal in held] for _, definition in computed]
-            rows += [[_identity(signal) if other is signal else None for other in held] for signal in carried]
+            rows += [[identity(signal.size) if other is signal else None for other in held] for signal in carried]
             bias = [definition.constant for _, definition in computed] + [np.zeros(signal.size) for signal in carried]
             mask = [np.full(signal.size, signal.rectified and signal not in carried) for signal in held_now]
-            layers.append(Layer(_assemble(rows, held, held_now), np.concatenate(bias), np.concatenate(mask)))
+            weight = stacked(rows, [signal.size for signal in held_now], [signal.size for signal in held])
+            layers.append(Layer(_compact(weight), np.concatenate(bias), np.concatenate(mask)))
             held = held_now
         return Network(tuple(layers))
 
@@ -323,12 +313,6 @@ def _definition(signal: Signal) -> Tensor:
         msg = "the input is not computed by a layer"
         raise UnsupportedModel(msg)
     return signal.definition
-
-
-def _identity(signal: Signal) -> "csr_array":
-    from scipy.sparse import eye_array  # noqa: PLC0415  heavy, and only importers need it
-
-    return eye_array(signal.size, format="csr")
 
 
 def _expand(tensor: Tensor, layer: int) -> Tensor:
@@ -345,15 +329,8 @@ def _expand(tensor: Tensor, layer: int) -> Tensor:
     return tensor
 
 
-def _assemble(rows: "list[list[csr_array | None]]", held: list[Signal], units: list[Signal]) -> Any:
-    """Stack blocks to one weight, dense where that is as well."""
-    from scipy.sparse import csr_array, hstack, vstack  # noqa: PLC0415  heavy, and only importers need it
-
-    bands = [
-        hstack([csr_array((unit.size, signal.size)) if block is None else block for block, signal in zip(row, held, strict=True)])
-        for row, unit in zip(rows, units, strict=True)
-    ]
-    weight = csr_array(vstack(bands))
+def _compact(weight: Sparse) -> Sparse | Floats:
+    """Dense where that is as well."""
     weight.eliminate_zeros()
     elements = weight.shape[0] * weight.shape[1]
     sparse_enough = elements > _DENSE_BELOW and weight.nnz < _SPARSE_BELOW * elements

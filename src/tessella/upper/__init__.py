@@ -1,0 +1,6 @@
+"""Upper bounds on the number of regions."""
+
+from tessella.upper.bounds import UpperBounds, upper_bounds
+from tessella.upper.configuration import configuration_bound, montufar_bound, raghu_bound
+
+__all__ = ["UpperBounds", "configuration_bound", "montufar_bound", "raghu_bound", "upper_bounds"]

@@ -24,7 +24,7 @@ Shape: TypeAlias = int | Network
 
 
 @dataclass(frozen=True, slots=True)
-class _Stage:
+class Stage:
     """One layer as the bounds see it: units that cut, and units that only carry."""
 
     relus: int
@@ -32,6 +32,7 @@ class _Stage:
 
     @property
     def units(self) -> int:
+        """All units."""
         return self.relus + self.linear
 
 
@@ -50,9 +51,7 @@ def raghu_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
     >>> raghu_bound(2, [3, 3])
     56
     """
-    dim, stages = _stages(network, widths)
-    dims = [dim, *(stage.units for stage in stages)]
-    return prod(_cells(stage.relus, dim) for stage, dim in zip(stages, dims, strict=False))
+    return raghu(*_shape(network, widths))
 
 
 def montufar_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
@@ -70,9 +69,7 @@ def montufar_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
     >>> montufar_bound(2, [3, 3])
     49
     """
-    dim, stages = _stages(network, widths)
-    dims = accumulate((stage.units for stage in stages), min, initial=dim)
-    return prod(_cells(stage.relus, dim) for stage, dim in zip(stages, dims, strict=False))
+    return montufar(*_shape(network, widths))
 
 
 def configuration_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
@@ -90,20 +87,36 @@ def configuration_bound(network: Shape, widths: Sequence[int] | None = None) -> 
     Examples
     --------
     >>> configuration_bound(2, [3, 3])
-    47
+    40
     >>> configuration_bound(784, [1, 21, 10])
     243
     """
-    dim, stages = _stages(network, widths)
-    dims = list(accumulate((stage.units for stage in stages), min, initial=dim))
+    return configuration(*_shape(network, widths))
+
+
+def raghu(dim: int, layers: Sequence[Stage]) -> int:
+    """`raghu_bound` on a region of this dimension."""
+    dims = [dim, *(stage.units for stage in layers)]
+    return prod(_cells(stage.relus, dim) for stage, dim in zip(layers, dims, strict=False))
+
+
+def montufar(dim: int, layers: Sequence[Stage]) -> int:
+    """`montufar_bound` on a region of this dimension."""
+    dims = accumulate((stage.units for stage in layers), min, initial=dim)
+    return prod(_cells(stage.relus, dim) for stage, dim in zip(layers, dims, strict=False))
+
+
+def configuration(dim: int, layers: Sequence[Stage]) -> int:
+    """`configuration_bound` on a region of this dimension."""
+    dims = list(accumulate((stage.units for stage in layers), min, initial=dim))
     # below[d] bounds the regions that the layers after this one make of a region of dimension d
     below = [1] * (dims[-1] + 1)
-    for stage, widest in zip(reversed(stages), reversed(dims[:-1]), strict=True):
+    for stage, widest in zip(reversed(layers), reversed(dims[:-1]), strict=True):
         below = _split(stage, widest, below)
     return below[dim]
 
 
-def _split(stage: _Stage, widest: int, below: list[int]) -> list[int]:
+def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
     """Regions that one more layer makes of a region of dimension d, for d = 0..widest.
 
     With j units inactive there are at most C(relus, j) parts, j <= d, each of dimension min(d, units - j).  For the
@@ -129,12 +142,17 @@ def _cells(hyperplanes: int, dim: int) -> int:
     return sum(comb(hyperplanes, j) for j in range(dim + 1))
 
 
-def _stages(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[_Stage]]:
+def stages(network: Network) -> list[Stage]:
+    """A network's layers as the bounds see them."""
+    return [Stage(layer.relus, layer.linear_units) for layer in network.layers]
+
+
+def _shape(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[Stage]]:
     if isinstance(network, Network):
         if widths is not None:
             msg = "a Network has its own widths; give either a network, or a number of inputs and widths"
             raise OptionError(msg)
-        return network.input_dim, [_Stage(layer.relus, layer.linear_units) for layer in network.layers]
+        return network.input_dim, stages(network)
     if widths is None:
         msg = f"give the widths of the layers as well, as in configuration_bound({network!r}, [11, 11, 10])"
         raise OptionError(msg)
@@ -145,7 +163,7 @@ def _stages(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[_St
     if not sizes:
         msg = "widths are empty; a network needs at least one layer"
         raise OptionError(msg)
-    return _positive(network, "the number of inputs"), [_Stage(size) for size in sizes]
+    return _positive(network, "the number of inputs"), [Stage(size) for size in sizes]
 
 
 def _positive(value: object, name: str) -> int:

@@ -1,0 +1,273 @@
+"""A graph of torch operators, run on traced tensors or by torch itself.
+
+Exported programs and ``.pt2`` files both become a `Graph`.  `trace` runs it on affine expressions: steps that do not
+depend on the input are computed by torch, the others go through the handlers in `torch_operators`.  `execute` lets
+torch run every step, to compare with.
+"""
+
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, TypeAlias
+
+from tessella.errors import NetworkError, TessellaError, UnsupportedModel, UnsupportedOperator
+from tessella.importers.linear_maps import LARGEST_MATRIX, check_size
+from tessella.importers.torch_operators import HANDLERS, Call, UnreadableCall, base_name, dry_run, first_line
+from tessella.importers.trace import Tensor, Trace
+from tessella.network import Network
+
+SUPPORTED = (
+    "linear and matmul, convolutions, batch_norm in evaluation mode, relu and clamp, avg_pool and mean, sums of branches, "
+    "+ - * / with constants, cat, padding and reshaping"
+)
+_OUTPUT_MAPS = frozenset({"softmax", "_softmax", "log_softmax", "_log_softmax", "sigmoid", "log_sigmoid", "logsigmoid", "tanh"})
+# checks that torch.export writes into graphs; they compute nothing
+_IGNORED = frozenset(
+    {
+        "_assert_scalar",
+        "_assert_async",
+        "_assert_tensor_metadata",
+        "sym_constrain_range",
+        "sym_constrain_range_for_size",
+        "_functional_assert_async",
+        "_functional_assert_scalar",
+    }
+)
+_LARGEST_INTEGER = 2**63
+
+Named: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The value of this name, as an argument."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operator.
+
+    Parameters
+    ----------
+    name
+        The node's name.
+    operator
+        The operator's name, such as ``aten.relu.default``.
+    call
+        Torch's own function.
+    args, kwargs
+        Its arguments, with a `Ref` for each value computed before.
+    outputs
+        The name of its result, or the names of its results.
+    layer
+        Where in the module it comes from, in words; may be empty.
+    """
+
+    name: str
+    operator: str
+    call: Any
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    outputs: str | tuple[str, ...]
+    layer: str = ""
+
+    @property
+    def aten(self) -> str:
+        """The operator's name without namespace, overload and in-place mark; empty for others than aten's."""
+        return base_name(self.operator)
+
+    def __str__(self) -> str:
+        """Name the node in an error message."""
+        return f"node {self.name!r}{f' ({self.layer})' if self.layer else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Operators in order, with one input and one output.
+
+    Parameters
+    ----------
+    name
+        What to call the model in error messages.
+    steps
+        The operators in order.
+    constants
+        Weights, buffers and other values that do not depend on the input.
+    input, output
+        Names of the input and the output.
+    input_shape
+        Shape of the input, with a batch axis of length 1.
+    dtype
+        The torch dtype of the input.
+    """
+
+    name: str
+    steps: Sequence[Step]
+    constants: Named
+    input: str
+    output: str
+    input_shape: tuple[int, ...]
+    dtype: Any
+
+
+def input_shape(name: str, sizes: Sequence[int | None]) -> tuple[int, ...]:
+    """The shape to trace with: a batch axis of length 1, and everything else fixed.
+
+    Parameters
+    ----------
+    name
+        What to call the model in error messages.
+    sizes
+        The program's own input shape, None where it is dynamic.
+    """
+    shown = tuple("dynamic" if size is None else size for size in sizes)
+    if not sizes:
+        msg = f"{name}: its input is a single number without a batch axis; export it with an example input of shape (1, 1)"
+        raise UnsupportedModel(msg)
+    if sizes[0] not in {None, 1}:
+        msg = (
+            f"{name}: its input has the fixed shape {shown}, so its first axis is no batch of one; "
+            "export it with an example input of batch size 1, or with a dynamic first axis"
+        )
+        raise UnsupportedModel(msg)
+    if None in sizes[1:]:
+        msg = f"{name}: its input has shape {shown}; only the first (batch) axis may be dynamic, export it with the others fixed"
+        raise UnsupportedModel(msg)
+    return (1, *(size for size in sizes[1:] if size is not None))
+
+
+def trace(graph: Graph) -> Network:
+    """The network that a graph computes."""
+    traced = Trace(graph.input_shape)
+    try:
+        output = _run(graph, traced.input, lambda step, args, kwargs: _traced_step(traced, step, args, kwargs))
+        if not isinstance(output, Tensor):
+            msg = "its output does not depend on its input, or is not a tensor"
+            raise UnsupportedModel(msg)
+        if not output.size:
+            msg = f"its output has shape {output.shape}, so there is nothing to count"
+            raise UnsupportedModel(msg)
+        return traced.network(output)
+    except (NetworkError, UnsupportedModel) as error:
+        msg = f"{graph.name}: {error}"
+        raise type(error)(msg) from error
+
+
+def execute(graph: Graph, value: Any) -> Any:
+    """The output as torch computes it, for a torch tensor of the graph's input shape."""
+    return _run(graph, value, lambda step, args, kwargs: None if step.aten in _IGNORED else step.call(*args, **kwargs))
+
+
+def _run(graph: Graph, value: Any, run: Callable[[Step, tuple[Any, ...], Named], Any]) -> Any:
+    held: Named = {**graph.constants, graph.input: value}
+    for step in graph.steps:
+        args, kwargs = _filled(step.args, held), _filled(dict(step.kwargs), held)
+        try:
+            result = run(step, args, kwargs)
+            held.update(_named_results(step, result))
+        except UnsupportedOperator:
+            raise
+        except (TessellaError, UnreadableCall) as error:
+            msg = f"{step} is {step.operator}: {error}"
+            raise UnsupportedModel(msg) from error
+        except Exception as error:
+            msg = f"{step} is {step.operator}, which cannot be run: {first_line(error)}"
+            raise UnsupportedModel(msg) from error
+        if _in_place(step):
+            held[step.args[0].name] = result
+    return _filled(Ref(graph.output), held)
+
+
+def _in_place(step: Step) -> bool:
+    """Whether the first argument holds the result afterwards (``relu_``)."""
+    parts = step.operator.split(".")
+    marked = len(parts) > 1 and parts[1].endswith("_") and not parts[1].endswith("__")
+    return bool(step.aten) and marked and bool(step.args) and isinstance(step.args[0], Ref)
+
+
+def _named_results(step: Step, result: Any) -> Named:
+    if isinstance(step.outputs, str):
+        return {step.outputs: result}
+    results = tuple(result) if isinstance(result, (list, tuple)) else (result,)
+    if len(results) != len(step.outputs):
+        msg = f"{len(results)} results where the graph names {len(step.outputs)}"
+        raise UnsupportedModel(msg)
+    return dict(zip(step.outputs, results, strict=True))
+
+
+def _filled(value: Any, held: Named) -> Any:
+    """Arguments with their values in place."""
+    if isinstance(value, Ref):
+        if value.name not in held:
+            msg = f"the graph reads {value.name!r}, which nothing in it computes"
+            raise UnsupportedModel(msg)
+        return held[value.name]
+    if isinstance(value, (list, tuple)):
+        filled = [_filled(item, held) for item in value]
+        return filled if isinstance(value, list) else tuple(filled)
+    if isinstance(value, dict):
+        return {key: _filled(item, held) for key, item in value.items()}
+    if isinstance(value, slice):
+        return slice(_filled(value.start, held), _filled(value.stop, held), _filled(value.step, held))
+    return value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _leaves(item)
+    elif isinstance(value, dict):
+        yield from _leaves(list(value.values()))
+    else:
+        yield value
+
+
+def _traced_step(traced: Trace, step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:
+    if step.aten in _IGNORED:
+        return None
+    if step.call is operator.getitem:
+        return operator.getitem(*args)
+    if not any(isinstance(leaf, Tensor) for leaf in _leaves((args, kwargs))):
+        return _folded(step, args, kwargs)
+    if step.aten not in HANDLERS:
+        raise UnsupportedOperator(_unsupported(step))
+    return HANDLERS[step.aten](Call(traced, step.call, _bound(step.call, args, kwargs)))
+
+
+def _unsupported(step: Step) -> str:
+    hint = " A softmax or sigmoid at the end can be left off: it does not change the regions." if step.aten in _OUTPUT_MAPS else ""
+    return f"{step} is {step.operator}; only piecewise-linear operators can be read ({SUPPORTED}).{hint}"
+
+
+def _folded(step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:
+    """A step that does not depend on the input, computed by torch."""
+    tags = {str(tag) for tag in getattr(step.call, "tags", ())}
+    if any("nondeterministic_seeded" in tag for tag in tags):
+        msg = f"{step} is {step.operator}, which draws random numbers; a network must compute the same each time"
+        raise UnsupportedOperator(msg)
+    for shape in dry_run(step.call, args, kwargs):
+        check_size(prod(shape), "a constant", LARGEST_MATRIX)
+    result = step.call(*args, **kwargs)
+    if isinstance(result, int) and abs(result) >= _LARGEST_INTEGER:
+        msg = "an integer beyond 64 bits"
+        raise UnsupportedModel(msg)
+    return result
+
+
+def _bound(call: Any, args: tuple[Any, ...], kwargs: Named) -> Named:
+    """Arguments by name, defaults included."""
+    schema = getattr(call, "_schema", None)
+    if schema is None:
+        return dict(kwargs)
+    bound: Named = {}
+    for place, argument in enumerate(schema.arguments):
+        if place < len(args):
+            bound[argument.name] = args[place]
+        elif argument.name in kwargs:
+            bound[argument.name] = kwargs[argument.name]
+        elif argument.has_default_value():
+            bound[argument.name] = argument.default_value
+    return bound

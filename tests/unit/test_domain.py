@@ -1,0 +1,113 @@
+"""Boxes and polytopes: what they hold, and what they refuse."""
+
+import numpy as np
+import pytest
+
+from tessella import Box, DomainError, Polytope
+
+
+def test_corners_broadcast():
+    assert Box(0, 1, dim=3) == Box([0, 0, 0], [1, 1, 1]) == Box.cube(0, 1, 3) == Box(0, [1, 1, 1])
+    assert hash(Box(0, 1, dim=3)) == hash(Box.cube(0, 1, 3))
+    assert Box(0, 1, dim=3) != Box(0, 1, dim=2)
+
+
+def test_around_a_point_within_a_box():
+    box = Box.around([0.1, 0.9], 0.2, within=Box.cube(0, 1, 2))
+    assert np.allclose(box.lower, [0.0, 0.7])
+    assert np.allclose(box.upper, [0.3, 1.0])
+    assert np.allclose(Box.around([0.0, 1.0], [1.0, 2.0]).lower, [-1.0, -1.0])
+
+
+def test_fixed_inputs_are_counted():
+    box = Box([0, 0.5, 0], [1, 0.5, 1])
+    assert box.free_dim == 2
+    assert box.free.tolist() == [True, False, True]
+    assert repr(box) == "Box([0, 1] x [0.5, 0.5] x [0, 1], 1 fixed)"
+
+
+def test_membership_and_samples():
+    box = Box([-1, 2], [1, 3])
+    points = box.sample(100, rng=1)
+    assert box.contains(points).all()
+    assert not box.contains([2.0, 2.5])
+    assert np.array_equal(points, box.sample(100, rng=1))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Box(1, 0, dim=2), "empty: input 0"),
+        (lambda: Box([0, 0], [1, -1]), "empty: input 1"),
+        (lambda: Box(0, np.inf, dim=2), "finite"),
+        (lambda: Box(np.nan, 1, dim=2), "finite"),
+        (lambda: Box(0, 1), "dim=784"),
+        (lambda: Box([0, 0], [1, 1, 1]), "lower has 2 numbers, upper 3"),
+        (lambda: Box([0, 0], [1, 1], dim=3), "dim is 3"),
+        (lambda: Box([], []), "at least one input"),
+        (lambda: Box(0, 1, dim=-1), "whole number"),
+        (lambda: Box(0, 1, dim=1.5), "whole number"),
+        (lambda: Box(np.zeros((2, 2)), 1), "flatten"),
+        (lambda: Box("a", 1, dim=1), "not real numbers"),
+        (lambda: Box(-1.7e308, 1.7e308, dim=1), "wider"),
+        (lambda: Box.around([0.0], -1.0), "at least 0"),
+        (lambda: Box.around([0.0, 1.0], [1.0, 1.0, 1.0]), "one per input"),
+        (lambda: Box.around([0.0, 1.0], 1.0, within=Box.cube(0, 1, 3)), "3 inputs"),
+        (lambda: Box.around([5.0], 1.0, within=Box.cube(0, 1, 1)), "empty"),
+        (lambda: Box.cube(0, 1, 2).contains([1.0]), "points have shape"),
+    ],
+)
+def test_bad_boxes_get_a_clear_error(make, words):
+    with pytest.raises(DomainError, match=words):
+        make()
+
+
+def test_polytope_has_an_interior_point():
+    triangle = Polytope([[1.0, 1.0]], [1.0], Box.cube(0, 1, 2))
+    assert triangle.contains(triangle.centre)
+    assert (triangle.centre > 0).all()
+    assert triangle.centre.sum() < 1
+    assert triangle.dim == 2
+    assert triangle.contains([[0.2, 0.2], [0.8, 0.8]]).tolist() == [True, False]
+
+
+def test_polytope_finds_its_own_box():
+    triangle = Polytope([[1.0, 1.0], [-1.0, 0.0], [0.0, -1.0]], [1.0, 0.0, 0.0])
+    assert np.allclose(triangle.box.lower, 0.0, atol=1e-5)
+    assert np.allclose(triangle.box.upper, 1.0, atol=1e-5)
+    assert (triangle.box.lower <= 0).all()
+    assert (triangle.box.upper >= 1).all()
+
+
+def test_polytope_in_many_dimensions_with_fixed_inputs():
+    lower, upper = np.zeros(300), np.ones(300)
+    upper[:100] = 0.0
+    polytope = Polytope(np.ones((1, 300)), [10.0], Box(lower, upper))
+    assert polytope.free_dim == 200
+    assert (polytope.centre[100:] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Polytope([[1.0]], [-1.0], Box.cube(0, 1, 1)), "is empty"),
+        (lambda: Polytope([[1.0]], [0.0], Box.cube(0, 1, 1)), "no interior"),
+        (lambda: Polytope([[1.0, 1.0]], [1.0]), "unbounded"),
+        (lambda: Polytope([[1.0], [-1.0]], [0.0, -1.0]), "is empty"),
+        (lambda: Polytope([[1.0, 1.0]], [1.0, 2.0], Box.cube(0, 1, 2)), "one per inequality"),
+        (lambda: Polytope([[1.0, 1.0]], [1.0], Box.cube(0, 1, 3)), "3 inputs"),
+        (lambda: Polytope([[np.nan, 1.0]], [1.0], Box.cube(0, 1, 2)), "finite"),
+        (lambda: Polytope([1.0, 1.0], [1.0], Box.cube(0, 1, 2)), "expected 2 dimensions"),
+        (lambda: Polytope([[0.0, 0.0]], [-1.0], Box.cube(0, 1, 2)), "is empty"),
+        (lambda: Polytope(np.ones((1, 0)), [1.0]), "at least one input"),
+    ],
+)
+def test_bad_polytopes_get_a_clear_error(make, words):
+    with pytest.raises(DomainError, match=words):
+        make()
+
+
+def test_domains_are_read_only():
+    box = Box.cube(0, 1, 2)
+    with pytest.raises(ValueError, match="read-only"):
+        box.lower[0] = 3.0
