@@ -6,7 +6,6 @@ import sys
 from importlib.resources import as_file, files
 from typing import Annotated, Any
 
-import click
 import typer
 from rich import box as boxes
 from rich.console import Console
@@ -175,27 +174,17 @@ def main() -> None:
     """Run the command line; errors end in one line on stderr."""
     debug = "--debug" in sys.argv[1:]
     try:
-        code: Any = app(standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        code = 2
-    except (click.Abort, KeyboardInterrupt):
-        typer.echo("tessella: interrupted", err=True)
-        code = 130
-    except BrokenPipeError:
-        sys.stdout = None  # the reader has gone, as in 'tessella show model.onnx | head -1'; nothing is left to flush
-        code = 0
+        app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
     except TessellaError as error:
         if debug:
             raise
         typer.echo(f"tessella: error: {error}", err=True)
-        code = 2
-    except Exception as error:  # noqa: BLE001  a person never sees a traceback unasked
+        sys.exit(2)
+    except Exception as error:
         if debug:
             raise
         typer.echo(f"tessella: internal error: {type(error).__name__}: {error} (--debug shows where; please report it)", err=True)
-        code = 1
-    sys.exit(code if isinstance(code, int) else 0)
+        sys.exit(1)
 
 
 def _console() -> Console:

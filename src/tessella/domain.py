@@ -65,7 +65,7 @@ class Box:
             msg += "; a box needs at least one input and as many numbers in each corner"
             raise DomainError(msg)
         (dim,) = sizes
-        lower, upper = (np.array(np.broadcast_to(end, (dim,))) for end in ends)
+        lower, upper = (np.broadcast_to(end, (dim,)) + 0.0 for end in ends)  # a copy, in which -0.0 is 0.0
         if (lower > upper).any():
             where = int(np.argmax(lower > upper))
             msg = f"the box is empty: input {where} would lie between {lower[where]:g} and {upper[where]:g}"

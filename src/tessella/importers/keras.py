@@ -4,6 +4,7 @@ import importlib.util
 import logging
 import operator
 import os
+import re
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from tessella.importers.keras_layers import Context, apply_layer, apply_operatio
 from tessella.importers.trace import Tensor, Trace
 from tessella.network import Floats, Network, Source
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LEGACY = (".h5", ".hdf5")
 _REAL_TYPES = ("float32", "float64")
 
@@ -46,7 +48,11 @@ def read_keras(path: str | os.PathLike[str], input_shape: Sequence[int] | None =
     keras = _package()
     with reading(name, "a Keras model"), _quiet():
         inspect(place)
-        model = keras.saving.load_model(str(place), compile=False, safe_mode=True)
+        try:
+            model = keras.saving.load_model(str(place), compile=False, safe_mode=True)
+        except Exception as error:
+            msg = f"Keras cannot load it ({_reason(error)}); save the model again with model.save('name.keras')"
+            raise FileError(msg) from error
         return _read(keras, model, place.name, input_shape)
 
 
@@ -65,18 +71,8 @@ def from_model(model: Any, input_shape: Sequence[int] | None = None) -> Network:
     """
     keras = _package()
     name = str(getattr(model, "name", type(model).__name__))
-    with _quiet():
-        try:
-            return _read(keras, model, name, input_shape)
-        except TessellaError as error:
-            if str(error).startswith(f"{name}: "):
-                raise
-            named = type(error)(f"{name}: {error}")
-            raise named from error
-        except Exception as error:
-            lines = str(error).strip().splitlines() or [""]
-            msg = f"{name}: cannot be read ({type(error).__name__}: {lines[0][:200]}); does the model run on such an input?"
-            raise UnsupportedModel(msg) from error
+    with reading(name, "a Keras model"), _quiet():
+        return _read(keras, model, name, input_shape)
 
 
 def _package() -> Any:
@@ -88,10 +84,9 @@ def _package() -> Any:
         with _quiet():
             import keras  # noqa: PLC0415  heavy, and optional
     except Exception as error:
-        backend = os.environ.get("KERAS_BACKEND", "tensorflow, its default")
         msg = (
-            f"keras cannot start with the backend {backend} ({error}); set the environment variable KERAS_BACKEND to an installed "
-            "one (torch, jax or tensorflow) before Python starts; pip install 'tessella[keras]' torch installs what is needed"
+            f"keras is installed but its backend is not ({error}); set the environment variable KERAS_BACKEND to an installed one "
+            "(torch, jax or tensorflow) before Python starts, or pip install 'tessella[keras]' torch and set it to torch"
         )
         raise MissingPackage(msg) from error
     if not hasattr(keras, "saving") or not hasattr(keras, "Function"):
@@ -114,7 +109,25 @@ def _quiet() -> Generator[None]:
             logger.setLevel(level)
 
 
+def _reason(error: Exception) -> str:
+    """What happened, in one line: Keras says first where, and then in colour what."""
+    lines = [line for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()] or [""]
+    line = lines[1] if len(lines) > 1 and lines[0].startswith("Exception encountered") else lines[0]
+    return f"{type(error).__name__}: {line.strip()[:200]}"
+
+
 def _read(keras: Any, model: Any, name: str, input_shape: Sequence[int] | None) -> Network:
+    """Convert and check a model; what Keras or its backend throw on the way is one error of ours."""
+    try:
+        return _converted(keras, model, name, input_shape)
+    except TessellaError:
+        raise
+    except Exception as error:
+        msg = f"the model cannot be read ({_reason(error)}); check that it runs on an input of its shape"
+        raise UnsupportedModel(msg) from error
+
+
+def _converted(keras: Any, model: Any, name: str, input_shape: Sequence[int] | None) -> Network:
     if not isinstance(model, keras.Model):
         msg = f"a {type(model).__name__} is no Keras 3 model; give a keras.Sequential or a functional keras.Model"
         raise UnsupportedModel(msg)
@@ -222,10 +235,10 @@ class _Reader:
         where = f"layer {operation.name!r}"
         if isinstance(operation, self.keras.Model):
             _check_kind(self.keras, operation, where)
-            return self.model(operation, self._tensors(arguments, options, where))
+            return self.model(operation, self._tensors(arguments, options))
         try:
             if isinstance(operation, self.keras.Layer):
-                result = apply_layer(self.context, operation, self._tensors(arguments, options, where))
+                result = apply_layer(self.context, operation, self._tensors(arguments, options))
             else:
                 result = apply_operation(self.context, operation, [*arguments, *options.values()])
         except UnsupportedModel as error:
@@ -236,12 +249,12 @@ class _Reader:
             raise UnsupportedModel(msg)
         return [result]
 
-    def _tensors(self, arguments: Sequence[Any], options: dict[str, Any], where: str) -> list[Tensor]:
+    def _tensors(self, arguments: Sequence[Any], options: dict[str, Any]) -> list[Tensor]:
         """The tensors a layer is called with; whether it is training does not matter, as nothing is."""
         given = self.keras.tree.flatten((tuple(arguments), options))
         tensors = [item for item in given if isinstance(item, Tensor)]
         others = [item for item in given if not isinstance(item, (Tensor, bool)) and item is not None]
         if others:
-            msg = f"{where} is called with a {type(others[0]).__name__} besides tensors that depend on the input"
+            msg = f"it is called with a {type(others[0]).__name__}, which does not depend on the input; add constants with x + constant"
             raise UnsupportedOperator(msg)
         return tensors

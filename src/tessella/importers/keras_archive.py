@@ -19,14 +19,13 @@ from tessella.importers.linear_maps import LARGEST_TENSOR
 
 LARGEST_CONTENT: Final = 4 * 2**30  # bytes, of everything in the archive once it is unpacked
 LARGEST_CONFIG: Final = 64 * 2**20  # bytes
-MOST_ARRAYS: Final = 100_000
 
 _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json"
 _ENCRYPTED: Final = 0x1  # the bit of a zip member's flags
 _MODELS: Final = frozenset({"Functional", "Model", "Sequential"})
 _PLAIN: Final = frozenset({"__ellipsis__", "__keras_tensor__", "__numpy__", "__slice__", "__tensor__"})
 _FUNCTIONS: Final = frozenset({"linear", "relu"})
-_HELPERS: Final = ("initializers", "regularizers", "constraints", "dtype_policies")
+_HELPERS: Final = frozenset({"constraints", "dtype_policies", "initializers", "losses", "metrics", "optimizers", "regularizers"})
 _SIZES: Final = frozenset({"depth_multiplier", "filters", "kernel_size", "lora_rank", "units"})
 _AGAIN: Final = "save the model again with model.save('name.keras')"
 
@@ -50,7 +49,7 @@ def inspect(path: Path) -> None:
         raise FileError(msg)
     model = cast("dict[str, Any]", config)
     model.pop("compile_config", None)  # losses and optimizers are not loaded
-    if model.get("class_name") in _PLAIN or "class_name" not in model:
+    if not isinstance(model.get("class_name"), str) or model["class_name"] in _PLAIN:
         msg = f"holds a {_CONFIG} that describes no model; {_AGAIN}"
         raise FileError(msg)
     for key, value in _walk(model):
@@ -87,7 +86,7 @@ def _largest_axis(content: bytes) -> int:
     """The longest axis of all stored arrays, each of which must lie in the file itself."""
     import h5py  # noqa: PLC0415  comes with Keras
 
-    longest, total, count = 1, 0, 0
+    longest, total = 1, 0
     with h5py.File(io.BytesIO(content), "r") as file:
         groups: list[Any] = [file]
         while groups:
@@ -143,16 +142,17 @@ def _check_class(entry: dict[str, Any]) -> None:
     if "class_name" not in entry:
         return
     kind, module, config = entry["class_name"], entry.get("module"), entry.get("config")
-    if kind in _PLAIN and module is None:
+    if isinstance(kind, str) and kind in _PLAIN and module is None:
         return
     inner = cast("dict[str, Any]", config) if isinstance(config, dict) else {}
-    name = str(entry.get("name", inner.get("name", "")))[:60]
-    where = f"layer {name!r}" if name else "an object in its description"
-    if kind in {"Lambda", "__lambda__"}:
+    name = repr(str(entry.get("name", inner.get("name", "")))[:60])
+    where = f"layer {name}" if "inbound_nodes" in entry or "layers" in str(module) else f"the object {name} in its description"
+    if kind in ("Lambda", "__lambda__"):
         msg = f"{where} is a {kind}, which is Python code and is never run from a file; rebuild it from layers. Supported are {SUPPORTED}."
         raise UnsupportedOperator(msg)
     if not isinstance(kind, str) or not isinstance(module, str) or not _is_keras(kind, module, entry):
-        shown = f"{kind!s:.60} from the module {module!s:.60}"
+        registered = f", registered as {entry['registered_name']!s:.60}" if entry.get("registered_name") else ""
+        shown = f"{kind!s:.60} from the module {module!s:.60}{registered}"
         msg = (
             f"{where} is a {shown}, which is no part of Keras and is never imported from a file; "
             f"rebuild the model from Keras' own layers, or export it to ONNX. Supported are {SUPPORTED}."
@@ -165,17 +165,18 @@ def _check_class(entry: dict[str, Any]) -> None:
 
 def _is_keras(kind: str, module: str, entry: dict[str, Any]) -> bool:
     registered = entry.get("registered_name")
-    if registered not in {None, kind} and not (kind == "function" and registered == entry.get("config")):
+    if registered not in (None, kind) and not (kind == "function" and registered == entry.get("config")):
         return False
     return module == "keras" or module.startswith("keras.") or (kind == "function" and module == "builtins")
 
 
 def _is_known(kind: str, module: str, config: Any) -> bool:
     if kind == "function":
-        return config in _FUNCTIONS
-    part = module.removeprefix("keras.").removeprefix("src.").split(".")[0]
-    if part in _HELPERS:
+        return isinstance(config, str) and config in _FUNCTIONS
+    parts = module.removeprefix("keras.").removeprefix("src.").split(".")
+    if _HELPERS.intersection(parts):
         return True
+    part = parts[0]
     if part == "layers":
         return kind in LAYERS or kind in MERGES or kind == "InputLayer"
     if part == "ops":

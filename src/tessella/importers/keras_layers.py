@@ -50,12 +50,9 @@ class Context:
 
 def unsupported(what: str, name: str) -> str:
     """What to say of a layer, activation or operation that cannot be read."""
-    hint = (
-        f". Where {name} ends the model, cut the model before it, so that it ends in the logits"
-        if name.lower() in _AT_THE_END
-        else ""
-    )
-    return f"{what} {name} cannot be read as part of a network of ReLUs; supported are {SUPPORTED}{hint}."
+    ends = name.lower() in _AT_THE_END
+    hint = " Where it ends the model, cut the model before it, so that it ends in the logits." if ends else ""
+    return f"{what} {name} cannot be read as part of a network of ReLUs.{hint} Supported are {SUPPORTED}."
 
 
 def apply_layer(context: Context, layer: Any, tensors: Sequence[Tensor]) -> Tensor:

@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from tessella.errors import NetworkError, TessellaError, UnsupportedModel, UnsupportedOperator
 from tessella.importers.linear_maps import LARGEST_MATRIX, check_size
-from tessella.importers.torch_operators import HANDLERS, Call, UnreadableCall, base_name, dry_run, first_line
+from tessella.importers.torch_call import Call, arguments, base_name, dry_run, first_line
+from tessella.importers.torch_operators import HANDLERS
 from tessella.importers.trace import Tensor, Trace
 from tessella.network import Network
 
@@ -23,7 +24,7 @@ SUPPORTED = (
 )
 _OUTPUT_MAPS = frozenset({"softmax", "_softmax", "log_softmax", "_log_softmax", "sigmoid", "log_sigmoid", "logsigmoid", "tanh"})
 # checks that torch.export writes into graphs; they compute nothing
-_IGNORED = frozenset(
+IGNORED = frozenset(
     {
         "_assert_scalar",
         "_assert_async",
@@ -78,6 +79,12 @@ class Step:
     def aten(self) -> str:
         """The operator's name without namespace, overload and in-place mark; empty for others than aten's."""
         return base_name(self.operator)
+
+    @property
+    def in_place(self) -> bool:
+        """Whether its first argument holds the result afterwards (``relu_``)."""
+        mark = self.operator.split(".")[1] if self.aten else ""
+        return mark.endswith("_") and not mark.endswith("__") and bool(self.args) and isinstance(self.args[0], Ref)
 
     def __str__(self) -> str:
         """Name the node in an error message."""
@@ -141,24 +148,28 @@ def input_shape(name: str, sizes: Sequence[int | None]) -> tuple[int, ...]:
 
 def trace(graph: Graph) -> Network:
     """The network that a graph computes."""
-    traced = Trace(graph.input_shape)
     try:
+        traced = Trace(graph.input_shape)
         output = _run(graph, traced.input, lambda step, args, kwargs: _traced_step(traced, step, args, kwargs))
-        if not isinstance(output, Tensor):
-            msg = "its output does not depend on its input, or is not a tensor"
-            raise UnsupportedModel(msg)
-        if not output.size:
-            msg = f"its output has shape {output.shape}, so there is nothing to count"
-            raise UnsupportedModel(msg)
-        return traced.network(output)
+        return traced.network(_checked_output(output))
     except (NetworkError, UnsupportedModel) as error:
         msg = f"{graph.name}: {error}"
         raise type(error)(msg) from error
 
 
+def _checked_output(output: Any) -> Tensor:
+    if not isinstance(output, Tensor) or not output.terms:
+        msg = "its output does not depend on its input, or is not a tensor"
+        raise UnsupportedModel(msg)
+    if not output.size:
+        msg = f"its output has shape {output.shape}, so there is nothing to count"
+        raise UnsupportedModel(msg)
+    return output
+
+
 def execute(graph: Graph, value: Any) -> Any:
     """The output as torch computes it, for a torch tensor of the graph's input shape."""
-    return _run(graph, value, lambda step, args, kwargs: None if step.aten in _IGNORED else step.call(*args, **kwargs))
+    return _run(graph, value, lambda step, args, kwargs: None if step.aten in IGNORED else step.call(*args, **kwargs))
 
 
 def _run(graph: Graph, value: Any, run: Callable[[Step, tuple[Any, ...], Named], Any]) -> Any:
@@ -170,27 +181,22 @@ def _run(graph: Graph, value: Any, run: Callable[[Step, tuple[Any, ...], Named],
             held.update(_named_results(step, result))
         except UnsupportedOperator:
             raise
-        except (TessellaError, UnreadableCall) as error:
+        except TessellaError as error:
             msg = f"{step} is {step.operator}: {error}"
             raise UnsupportedModel(msg) from error
         except Exception as error:
             msg = f"{step} is {step.operator}, which cannot be run: {first_line(error)}"
             raise UnsupportedModel(msg) from error
-        if _in_place(step):
+        if step.in_place:
             held[step.args[0].name] = result
     return _filled(Ref(graph.output), held)
-
-
-def _in_place(step: Step) -> bool:
-    """Whether the first argument holds the result afterwards (``relu_``)."""
-    parts = step.operator.split(".")
-    marked = len(parts) > 1 and parts[1].endswith("_") and not parts[1].endswith("__")
-    return bool(step.aten) and marked and bool(step.args) and isinstance(step.args[0], Ref)
 
 
 def _named_results(step: Step, result: Any) -> Named:
     if isinstance(step.outputs, str):
         return {step.outputs: result}
+    if not step.outputs:
+        return {}
     results = tuple(result) if isinstance(result, (list, tuple)) else (result,)
     if len(results) != len(step.outputs):
         msg = f"{len(results)} results where the graph names {len(step.outputs)}"
@@ -215,6 +221,12 @@ def _filled(value: Any, held: Named) -> Any:
     return value
 
 
+def layer_words(path: str, kind: str) -> str:
+    """A module in an error message, from its path in the model and its class."""
+    article = f"a {kind.rpartition('.')[2]}"
+    return f"layer {path!r}, {article}" if path else f"in {article}"
+
+
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, (list, tuple)):
         for item in value:
@@ -226,19 +238,22 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _traced_step(traced: Trace, step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:
-    if step.aten in _IGNORED:
+    if step.aten in IGNORED:
         return None
     if step.call is operator.getitem:
         return operator.getitem(*args)
     if not any(isinstance(leaf, Tensor) for leaf in _leaves((args, kwargs))):
         return _folded(step, args, kwargs)
     if step.aten not in HANDLERS:
-        raise UnsupportedOperator(_unsupported(step))
+        raise UnsupportedOperator(unsupported(step))
     return HANDLERS[step.aten](Call(traced, step.call, _bound(step.call, args, kwargs)))
 
 
-def _unsupported(step: Step) -> str:
-    hint = " A softmax or sigmoid at the end can be left off: it does not change the regions." if step.aten in _OUTPUT_MAPS else ""
+def unsupported(step: Step) -> str:
+    """What to say of an operator that cannot be read."""
+    hint = (
+        " A softmax or sigmoid at the end can be left off: it does not change the regions." if step.aten in _OUTPUT_MAPS else ""
+    )
     return f"{step} is {step.operator}; only piecewise-linear operators can be read ({SUPPORTED}).{hint}"
 
 
@@ -259,11 +274,8 @@ def _folded(step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:
 
 def _bound(call: Any, args: tuple[Any, ...], kwargs: Named) -> Named:
     """Arguments by name, defaults included."""
-    schema = getattr(call, "_schema", None)
-    if schema is None:
-        return dict(kwargs)
     bound: Named = {}
-    for place, argument in enumerate(schema.arguments):
+    for place, argument in enumerate(arguments(call)):
         if place < len(args):
             bound[argument.name] = args[place]
         elif argument.name in kwargs:

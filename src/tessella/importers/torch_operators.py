@@ -5,104 +5,20 @@ padding, nearest upsampling, ...) is one handler: torch itself moves the element
 element goes where.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from tessella.errors import UnsupportedModel
 from tessella.importers.linear_maps import check_size
 from tessella.importers.operators import Window, batch_norm, convolve, pool_average, same_pads
+from tessella.importers.torch_call import Call, apply, arranged, dry_run, lifted, numbers
 from tessella.importers.trace import Tensor, Trace, concatenate
 from tessella.network import Floats
 
-
-class UnreadableCall(Exception):
-    """An operator with arguments that make it something else than a piecewise-linear map."""
-
-
-def first_line(error: BaseException) -> str:
-    """An error of another library, short enough for a message of ours."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = lines[0] if lines else "no further details"
-    return f"{type(error).__name__}: {text[:200]}"
-
-
-def base_name(operator: str) -> str:
-    """``relu`` for ``aten.relu_.default``; empty if it is none of aten's."""
-    parts = operator.split(".")
-    if len(parts) < 2 or parts[0] != "aten":
-        return ""
-    name = parts[1]
-    return name[:-1] if name.endswith("_") and not name.endswith("__") else name
-
-
-def numbers(value: Any) -> Floats:
-    """A constant (torch tensor, number or list) in double precision."""
-    if hasattr(value, "detach"):
-        import torch  # noqa: PLC0415  optional, and here already imported by whoever made the value
-
-        if value.is_complex():
-            msg = "complex numbers cannot be read"
-            raise UnreadableCall(msg)
-        return value.detach().cpu().to(torch.float64).numpy()
-    if isinstance(value, complex):
-        msg = "complex numbers cannot be read"
-        raise UnreadableCall(msg)
-    return np.asarray(value, dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """An operator and its arguments.
-
-    Parameters
-    ----------
-    trace
-        Where new signals are made.
-    function
-        Torch's own function.
-    given
-        The arguments by name, defaults included: traced tensors, torch tensors, numbers, lists.
-    """
-
-    trace: Trace
-    function: Any
-    given: Mapping[str, Any]
-
-    def tensor(self, name: str) -> Tensor:
-        """An argument as a traced tensor; a constant becomes one too."""
-        return lifted(self.given[name])
-
-    def constant(self, name: str) -> Floats:
-        """An argument that must not depend on the input."""
-        value = self.given[name]
-        if isinstance(value, Tensor):
-            msg = f"its {name!r} depends on the input, which is not piecewise linear"
-            raise UnreadableCall(msg)
-        return numbers(value)
-
-    def optional(self, name: str) -> Floats | None:
-        """The same, where there may be none."""
-        return None if self.given.get(name) is None else self.constant(name)
-
-    def integers(self, name: str, count: int) -> list[int]:
-        """A list of integers; a single one stands for all."""
-        value = self.given[name]
-        items = [int(item) for item in value] if isinstance(value, (list, tuple)) else [int(value)]
-        return items * count if len(items) == 1 else items
-
-
 Handler: TypeAlias = Callable[[Call], Any]
-
-
-def lifted(value: Any) -> Tensor:
-    """A constant as a tensor that depends on nothing."""
-    if isinstance(value, Tensor):
-        return value
-    array = numbers(value)
-    return Tensor(array.shape, {}, np.array(array).ravel())
 
 
 # ---------------------------------------------------------------------------------------------- rectifiers
@@ -137,7 +53,7 @@ def _threshold(call: Call) -> Tensor:
     bound = call.constant("threshold")
     if bound != call.constant("value"):
         msg = "a threshold with another value below it jumps; only equal ones are continuous"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
     return _at_least(call.trace, call.tensor("self"), bound)
 
 
@@ -147,7 +63,7 @@ def _extremum(choose: Callable[[Trace, Tensor, Floats], Tensor]) -> Handler:
     def handler(call: Call) -> Tensor:
         if "other" not in call.given:
             msg = "a maximum or minimum over elements cannot be read, only one with a constant"
-            raise UnreadableCall(msg)
+            raise UnsupportedModel(msg)
         if isinstance(call.given["self"], Tensor):
             return choose(call.trace, call.tensor("self"), call.constant("other"))
         return choose(call.trace, call.tensor("other"), call.constant("self"))
@@ -184,14 +100,14 @@ def _multiply(call: Call) -> Tensor:
     left, right = call.given["self"], call.given["other"]
     if isinstance(left, Tensor) and isinstance(right, Tensor):
         msg = "a product of two tensors that both depend on the input is not piecewise linear"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
     return left.scale(numbers(right)) if isinstance(left, Tensor) else lifted(right).scale(numbers(left))
 
 
 def _divide(call: Call) -> Tensor:
     if call.given.get("rounding_mode") is not None:
         msg = "a division that rounds is not piecewise linear"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
     with np.errstate(divide="ignore"):
         return call.tensor("self").scale(1.0 / call.constant("other"))
 
@@ -265,7 +181,7 @@ def _unbatched(tensor: Tensor, rank: int, handle: Callable[[Tensor], Tensor]) ->
 def _convolution(call: Call) -> Tensor:
     if call.given.get("transposed"):
         msg = "transposed convolutions cannot be read"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
     weight, bias = call.constant("weight"), call.optional("bias")
     rank = weight.ndim - 2
     strides, dilations = call.integers("stride", rank), call.integers("dilation", rank)
@@ -316,7 +232,7 @@ def _adaptive_pool(rank: int) -> Handler:
             spatial, wanted = tensor.shape[2:], call.integers("output_size", rank)
             if len(spatial) != rank or min(wanted) < 1 or any(size % count for size, count in zip(spatial, wanted, strict=True)):
                 msg = f"adaptive pooling from size {tuple(spatial)} to {tuple(wanted)}; only whole multiples can be read"
-                raise UnreadableCall(msg)
+                raise UnsupportedModel(msg)
             kernel = [size // count for size, count in zip(spatial, wanted, strict=True)]
             return pool_average(call.trace, tensor, kernel, Window(kernel, [(0, 0)] * rank, [1] * rank), count_padding=True)
 
@@ -328,7 +244,7 @@ def _adaptive_pool(rank: int) -> Handler:
 def _batch_norm(call: Call) -> Tensor:
     if call.given.get("training") or call.given.get("running_mean") is None or call.given.get("running_var") is None:
         msg = "a normalisation by the batch's own statistics is not piecewise linear; evaluate with running statistics"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
     return batch_norm(
         call.tensor("input"),
         call.optional("weight"),
@@ -351,23 +267,23 @@ def _check_floating(call: Call) -> None:
     dtype = call.given.get("dtype")
     if dtype is not None and not getattr(dtype, "is_floating_point", True):
         msg = f"a conversion to {dtype} is not piecewise linear"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
 
 
-def _same(call: Call) -> Tensor:
+def _same(call: Call) -> Any:
     """Copies, and conversions between floating-point numbers, change nothing that counts."""
     _check_floating(call)
-    other = call.given.get("other")
+    other: Any = call.given.get("other")
     if hasattr(other, "is_floating_point") and not other.is_floating_point():
         msg = f"a conversion to {other.dtype} is not piecewise linear"
-        raise UnreadableCall(msg)
-    return lifted(next(iter(call.given.values())))
+        raise UnsupportedModel(msg)
+    return next(iter(call.given.values()))
 
 
 def _dropout(call: Call) -> Tensor:
     if call.given.get("train"):
         msg = "it drops units at random; use torch.nn.Dropout, or pass training=self.training to the function"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
     return call.tensor("input")
 
 
@@ -390,12 +306,10 @@ def _filled_like(call: Call) -> Any:
 
     given = dict(call.given)
     given["self"] = torch.empty(call.tensor("self").shape, device="meta")
-    if "size" not in given:
-        given["device"] = "cpu"
-    else:
+    given["device"] = "cpu"
+    if "size" in given:
         check_size(prod(int(size) for size in given["size"]), "a tensor")
-        given["device"] = "cpu"
-    return _apply(call.function, given)
+    return apply(call.function, given)
 
 
 def _size(call: Call) -> int:
@@ -406,89 +320,49 @@ def _count(call: Call) -> int:
     return call.tensor("self").size
 
 
-def _apply(function: Any, given: Mapping[str, Any]) -> Any:
-    """Call torch's function by the names in its schema; some refuse keywords where they expect places."""
-    schema = function._schema.arguments  # noqa: SLF001  torch offers the schema under no other name
-    places = [given[argument.name] for argument in schema if not argument.kwarg_only and argument.name in given]
-    keywords = {argument.name: given[argument.name] for argument in schema if argument.kwarg_only and argument.name in given}
-    return function(*places, **keywords)
-
-
-def dry_run(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[int, ...]]:
-    """Shapes of what a function would return, without computing it; none where torch cannot tell."""
-    schema = getattr(function, "_schema", None)
-    if schema is None or schema.is_mutable:
-        return []
-    keywords = {name: _without_data(value) for name, value in kwargs.items()}
-    if any(argument.name == "device" for argument in schema.arguments):
-        keywords["device"] = "meta"
-    try:
-        result = function(*_without_data(args), **keywords)
-    except Exception:  # noqa: BLE001  a real run follows and says what is wrong
-        return []
-    return [tuple(part.shape) for part in (result if isinstance(result, (list, tuple)) else [result]) if hasattr(part, "shape")]
-
-
-def _without_data(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return type(value)(_without_data(item) for item in value)
-    return value.to("meta") if hasattr(value, "detach") else value
-
-
 def _rearranged(call: Call) -> Any:
     """Let torch move the elements' numbers (counted from 1, so that what it fills in as padding is 0)."""
     import torch  # noqa: PLC0415  optional, and here already imported by whoever made the call
 
     first = next(iter(call.given))
     tensor = call.given[first]
-    others = [name for name, value in call.given.items() if name != first and isinstance(value, Tensor)]
-    if not isinstance(tensor, Tensor) or (others and not call.function.__name__.split(".")[0].endswith("_as")):
+    given = {name: torch.empty(value.shape) if isinstance(value, Tensor) else value for name, value in call.given.items()}
+    if call.function.__name__.split(".")[0].endswith("_as"):  # of the other tensor only the shape is read
+        if not isinstance(tensor, Tensor):
+            return apply(call.function, given)
+    elif not isinstance(tensor, Tensor) or sum(isinstance(value, Tensor) for value in call.given.values()) > 1:
         msg = "which elements it picks depends on the input; only fixed choices can be read"
-        raise UnreadableCall(msg)
-    given = dict(call.given)
+        raise UnsupportedModel(msg)
     given[first] = torch.arange(1, tensor.size + 1, dtype=torch.float64).reshape(tensor.shape)
-    given.update({name: torch.empty(call.given[name].shape) for name in others})
     filler = 0.0
     if given.get("value") is not None:
         filler, given["value"] = float(given["value"]), 0.0
-    for shape in dry_run(_Keywords(call.function), (), given):
+    for shape in dry_run(call.function, *arranged(call.function, given)):
         check_size(prod(shape), "a tensor")
-    result = _apply(call.function, given)
+    result = apply(call.function, given)
     if isinstance(result, (list, tuple)):
         return [_picked(tensor, part, filler) for part in result]
     return _picked(tensor, result, filler)
 
 
-@dataclass(frozen=True, slots=True)
-class _Keywords:
-    """A function with everything passed by name."""
-
-    function: Any
-
-    @property
-    def _schema(self) -> Any:
-        return self.function._schema  # noqa: SLF001  torch offers the schema under no other name
-
-    def __call__(self, **given: Any) -> Any:
-        return _apply(self.function, given)
-
-
 def _picked(tensor: Tensor, moved: Any, filler: float) -> Tensor:
     if not moved.is_floating_point() or moved.element_size() != 8:
         msg = "it reads the elements as other types than they are"
-        raise UnreadableCall(msg)
+        raise UnsupportedModel(msg)
     index = moved.numpy().astype(np.int64)
+    if index.size == tensor.size and (index.ravel() == np.arange(1, tensor.size + 1)).all():
+        return tensor.reshape(index.shape)
     inside = index > 0
     picked = tensor.take(np.maximum(index - 1, 0))
     return picked if inside.all() else picked.scale(inside).shift(np.where(inside, 0.0, filler))
 
 
 _REARRANGEMENTS = """
-    view _unsafe_view view_copy view_as reshape reshape_as _reshape_alias flatten ravel unflatten squeeze squeeze_copy unsqueeze
+    view _unsafe_view view_copy view_as reshape reshape_as flatten ravel unflatten squeeze squeeze_copy unsqueeze
     unsqueeze_copy permute permute_copy transpose transpose_copy t t_copy numpy_T mT movedim moveaxis swapaxes swapdims expand
     expand_as expand_copy broadcast_to select select_copy slice slice_copy narrow narrow_copy index_select index _unsafe_index take
     gather split split_copy split_with_sizes split_with_sizes_copy chunk unsafe_chunk unsafe_split unsafe_split_with_sizes
-    tensor_split unbind unbind_copy flip fliplr flipud roll rot90 repeat tile repeat_interleave pixel_shuffle pixel_unshuffle
+    tensor_split unbind unbind_copy flip fliplr flipud roll rot90 repeat tile pixel_shuffle pixel_unshuffle
     channel_shuffle unfold unfold_copy diagonal tril triu im2col pad constant_pad_nd reflection_pad1d reflection_pad2d
     reflection_pad3d replication_pad1d replication_pad2d replication_pad3d _pad_circular upsample_nearest1d upsample_nearest2d
     upsample_nearest3d

@@ -14,7 +14,7 @@ and is never inactive, so it only adds to the dimension that it carries on.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from math import comb, prod
+from math import prod
 from typing import TypeAlias
 
 from tessella.errors import OptionError
@@ -122,7 +122,7 @@ def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
     With j units inactive there are at most C(relus, j) parts, j <= d, each of dimension min(d, units - j).  For the
     first units - d values of j that is d itself, for the others it does not depend on d: two running sums serve all d.
     """
-    ways = [comb(stage.relus, j) for j in range(stage.relus + 1)]
+    ways = _binomials(stage.relus, stage.relus)
     parts = [0, *accumulate(ways)]
     narrowed = [way * below[stage.units - j] if stage.units - j < len(below) else 0 for j, way in enumerate(ways)]
     regions = [0, *accumulate(narrowed)]
@@ -139,7 +139,12 @@ def _cells(hyperplanes: int, dim: int) -> int:
     """Zaslavsky's bound for one arrangement."""
     if dim >= hyperplanes:
         return 1 << hyperplanes
-    return sum(comb(hyperplanes, j) for j in range(dim + 1))
+    return sum(_binomials(hyperplanes, dim))
+
+
+def _binomials(n: int, last: int) -> list[int]:
+    """C(n, j) for j = 0..last, each from the one before: wide layers would take minutes otherwise."""
+    return list(accumulate(range(last), lambda before, j: before * (n - j) // (j + 1), initial=1))
 
 
 def stages(network: Network) -> list[Stage]:

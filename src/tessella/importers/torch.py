@@ -1,0 +1,377 @@
+"""PyTorch modules, exported programs and ``.pt2`` files."""
+
+import copy
+import io
+import logging
+import operator
+import os
+import sys
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr
+from dataclasses import replace
+from inspect import Parameter, signature
+from operator import index
+from typing import Any
+
+from tessella.errors import ConversionMismatch, MissingPackage, OptionError, TessellaError, UnsupportedModel, UnsupportedOperator
+from tessella.importers.check import checked
+from tessella.importers.door import existing_file, reading
+from tessella.importers.torch_archive import read_graph, refuse_pickle
+from tessella.importers.torch_call import first_line, numbers
+from tessella.importers.torch_graph import Graph, Ref, Step, execute, layer_words, trace
+from tessella.importers.torch_graph import input_shape as traced_shape
+from tessella.network import Floats, Network, Source
+from tessella.tolerances import DEFAULT, Tolerances
+
+__all__ = ["from_exported", "from_module", "read_pt2", "refuse_pickle"]
+
+_ROUNDINGS = 16  # half-precision sources are granted this many of their own roundings
+
+
+def from_module(module: Any, input_shape: Sequence[int] | None = None) -> Network:
+    """Read a ``torch.nn.Module``, as it computes in evaluation mode.
+
+    A copy of the module is traced by ``torch.export``; the module itself is left as it is.  Weights in half precision
+    are read as they are and computed with in single precision.
+
+    Parameters
+    ----------
+    module
+        The module; it takes one tensor and returns one.
+    input_shape
+        The shape of one input without its batch axis.  Needed unless the module begins with a ``Linear``.
+    """
+    torch = _torch()
+    name = type(module).__name__
+    with _door(name), _quiet(), torch.no_grad():
+        ready = _ready(torch, module, name)
+        shape = _inferred_shape(torch, ready, name) if input_shape is None else _given_shape(input_shape)
+        dtype = _dtype(torch, ready)
+        program = _exported(torch, ready, name, torch.randn((1, *shape), dtype=dtype, generator=torch.Generator().manual_seed(0)))
+        network = _traced(program, name)
+
+        def forward(point: Floats) -> Floats:
+            return numbers(_only(ready(torch.as_tensor(point).to(dtype).reshape(1, *shape))))
+
+        return checked(network, Source("torch", name, shape), forward)
+
+
+def from_exported(program: Any, name: str = "ExportedProgram") -> Network:
+    """Read a ``torch.export.ExportedProgram``.
+
+    Parameters
+    ----------
+    program
+        The program; it takes one tensor, whose first axis is a batch of one or dynamic, and returns one tensor.
+    name
+        What to call it.
+    """
+    torch = _torch()
+    with _door(name), _quiet(), torch.no_grad():
+        graph = _graph(program, name)
+        network = _traced(program, name)
+        source = Source("torch", name, graph.input_shape[1:])
+        return checked(network, source, _program_forward(torch, program, graph), tolerances=_tolerances(torch, graph))
+
+
+def read_pt2(path: str | os.PathLike[str]) -> Network:
+    """Read a ``.pt2`` file, as ``torch.export.save`` writes them.
+
+    Nothing in the file is unpickled or run as code: the graph is read as JSON and the weights as plain numbers.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+    place = existing_file(path)
+    torch = _torch()
+    name = place.name
+    with reading(name, "a .pt2 archive"), _quiet(), torch.no_grad():
+        graph = read_graph(place)
+        network = trace(graph)
+
+        def forward(point: Floats) -> Floats:
+            return numbers(_only(execute(graph, torch.as_tensor(point).to(graph.dtype).reshape(graph.input_shape))))
+
+        source = Source("pt2", name, graph.input_shape[1:])
+        try:
+            return checked(network, source, forward, tolerances=_tolerances(torch, graph))
+        except ConversionMismatch as error:
+            if not any(step.in_place for step in graph.steps):
+                raise
+            msg = (
+                f"{name}: writes over tensors that it reads again; save it without, "
+                "with torch.export.save(program.run_decompositions({}), 'model.pt2')"
+            )
+            raise UnsupportedModel(msg) from error
+
+
+def _torch() -> Any:
+    try:
+        import torch  # noqa: PLC0415  optional
+    except ImportError as error:
+        msg = "reading PyTorch models needs the package torch: pip install 'tessella[torch]'"
+        raise MissingPackage(msg) from error
+    return torch
+
+
+# ---------------------------------------------------------------------------------------------- modules
+
+
+def _ready(torch: Any, module: Any, name: str) -> Any:
+    """A copy in evaluation mode, on the CPU, in at least single precision."""
+    if not isinstance(module, torch.nn.Module):
+        hint = "; a state dict holds weights but no architecture" if isinstance(module, Mapping) else ""
+        hint = "; pass an instance of it" if isinstance(module, type) else hint
+        msg = f"{name}: is no torch.nn.Module{hint}"
+        raise UnsupportedModel(msg)
+    if isinstance(module, torch.nn.DataParallel) or hasattr(module, "_orig_mod"):  # torch.compile wraps what it compiles
+        return _ready(torch, module.module if hasattr(module, "module") else module._orig_mod, name)  # noqa: SLF001
+    _check_module(torch, module, name)
+    try:
+        ready = copy.deepcopy(module).eval().cpu()
+    except Exception as error:
+        msg = f"{name}: cannot be copied ({first_line(error)}); pass a module without computed attributes or open resources"
+        raise UnsupportedModel(msg) from error
+    floating = [tensor for tensor in _tensors(ready) if tensor.is_floating_point()]
+    return ready.float() if any(tensor.element_size() < 4 for tensor in floating) else ready
+
+
+def _tensors(module: Any) -> list[Any]:
+    return [*module.parameters(), *module.buffers()]
+
+
+def _check_module(torch: Any, module: Any, name: str) -> None:
+    if isinstance(module, torch.jit.ScriptModule):
+        msg = f"{name}: is compiled to TorchScript, which is not read; pass the module it was made from"
+        raise UnsupportedModel(msg)
+    for path, part in module.named_modules():
+        if ".quantized." in f"{type(part).__module__}.":
+            msg = f"{name}: layer {path!r} is a quantised {type(part).__name__}; pass the module before its conversion"
+            raise UnsupportedModel(msg)
+    for path, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if torch.nn.parameter.is_lazy(tensor):
+            msg = f"{name}: {path!r} has no shape yet; run the module once, so that its lazy layers are made"
+        elif tensor.is_meta:
+            msg = f"{name}: {path!r} is on the meta device and has no numbers; load its weights first"
+        elif tensor.is_complex() or tensor.is_quantized:
+            msg = f"{name}: {path!r} is of type {tensor.dtype}; only real numbers can be read"
+        else:
+            continue
+        raise UnsupportedModel(msg)
+    needed = [item.name for item in signature(module.forward).parameters.values() if _is_needed(item)]
+    if len(needed) > 1:
+        msg = f"{name}: its forward pass needs {len(needed)} inputs ({', '.join(needed)}); exactly one input can be read"
+        raise UnsupportedModel(msg)
+
+
+def _is_needed(parameter: Parameter) -> bool:
+    return parameter.default is Parameter.empty and parameter.kind not in {Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD}
+
+
+def _dtype(torch: Any, module: Any) -> Any:
+    return next((tensor.dtype for tensor in _tensors(module) if tensor.is_floating_point()), torch.get_default_dtype())
+
+
+def _inferred_shape(torch: Any, module: Any, name: str) -> tuple[int, ...]:
+    for part in module.modules():
+        if isinstance(part, torch.nn.Linear):
+            return (int(part.in_features),)
+        if any(True for _ in part.parameters(recurse=False)):
+            break
+    msg = (
+        f"{name}: the shape of its input cannot be told, because it does not begin with a Linear layer; "
+        "pass the shape of one input without its batch axis, such as input_shape=(1, 28, 28)"
+    )
+    raise OptionError(msg)
+
+
+def _given_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    try:
+        sizes = tuple(index(size) for size in ([shape] if isinstance(shape, int) else shape))
+    except TypeError as error:
+        msg = f"input_shape={shape!r} is no shape; pass whole numbers, such as input_shape=(1, 28, 28)"
+        raise OptionError(msg) from error
+    if min(sizes, default=1) < 1:
+        msg = f"input_shape={shape!r} has a size below 1; pass the shape of one input, such as input_shape=(1, 28, 28)"
+        raise OptionError(msg)
+    return sizes
+
+
+def _exported(torch: Any, module: Any, name: str, example: Any) -> Any:
+    shape = tuple(example.shape)
+    try:
+        module(example.clone())
+    except Exception as error:
+        msg = (
+            f"{name}: its forward pass fails on an input of shape {shape} ({first_line(error)}); "
+            "input_shape must be the shape of one input without its batch axis"
+        )
+        raise UnsupportedModel(msg) from error
+    try:
+        return torch.export.export(module, (example,), strict=False)
+    except Exception as error:
+        msg = (
+            f"{name}: torch.export cannot trace its forward pass ({first_line(error)}); "
+            "it must not branch on the values it computes, nor leave torch"
+        )
+        raise UnsupportedModel(msg) from error
+
+
+# ---------------------------------------------------------------------------------------------- programs
+
+
+def _traced(program: Any, name: str) -> Network:
+    """The network that a program computes; what is not read as it is may be once torch has taken it apart."""
+    graph = _graph(program, name)
+    try:
+        changes = any(_changes_arguments(step) for step in graph.steps)
+        return trace(_graph(program.run_decompositions({}), name) if changes else graph)
+    except UnsupportedOperator as error:
+        try:
+            return trace(_graph(program.run_decompositions(), name))
+        except Exception:  # noqa: BLE001  the operator that the user wrote says more than its parts
+            raise error from None
+
+
+def _changes_arguments(step: Step) -> bool:
+    """Whether a step writes to its arguments, so that it must be undone where they are views of each other."""
+    schema = getattr(step.call, "_schema", None)
+    return schema is not None and schema.is_mutable and step.aten != "detach"
+
+
+def _graph(program: Any, name: str) -> Graph:
+    values = {**program.constants, **program.state_dict}
+    constants: dict[str, Any] = {}
+    inputs: list[str] = []
+    for spec in program.graph_signature.input_specs:
+        if spec.kind.name in {"PARAMETER", "BUFFER", "CONSTANT_TENSOR"}:
+            constants[spec.arg.name] = values[spec.target]
+        elif spec.kind.name == "USER_INPUT" and hasattr(spec.arg, "value"):
+            constants[spec.arg.name] = spec.arg.value
+        else:
+            inputs.append(spec.arg.name)
+    nodes = {node.name: node for node in program.graph.nodes}
+    for node in program.graph.nodes:
+        if node.op == "get_attr":
+            constants[node.name] = operator.attrgetter(node.target)(program.graph_module)
+    (returned,) = next(node for node in program.graph.nodes if node.op == "output").args
+    outputs = [
+        node.name
+        for spec, node in zip(program.graph_signature.output_specs, returned, strict=True)
+        if spec.kind.name == "USER_OUTPUT" and hasattr(node, "name")
+    ]
+    for found, what in ((inputs, "input"), (outputs, "output")):
+        if len(found) != 1:
+            msg = f"{name}: has {len(found)} {what}s; exactly one {what} tensor can be read"
+            raise UnsupportedModel(msg)
+    example = nodes[inputs[0]].meta["val"]
+    if not hasattr(example, "shape") or not example.is_floating_point() or example.device.type != "cpu":
+        msg = f"{name}: its input is {str(example)[:100]}; a floating-point tensor on the CPU is needed"
+        raise UnsupportedModel(msg)
+    shape = traced_shape(name, [size if isinstance(size, int) else None for size in example.shape])
+    steps = [_step(node) for node in program.graph.nodes if node.op == "call_function"]
+    return Graph(name, steps, constants, inputs[0], outputs[0], shape, example.dtype)
+
+
+def _step(node: Any) -> Step:
+    target = node.target
+    title = str(target) if hasattr(target, "_schema") else getattr(target, "__name__", str(target))
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    layer = ""
+    if stack:
+        path, kind = stack[-1]
+        layer = layer_words(str(path), kind.__name__ if isinstance(kind, type) else str(kind))
+    return Step(node.name, title, target, _linked(node.args), _linked(node.kwargs), node.name, layer)
+
+
+def _linked(value: Any) -> Any:
+    """Arguments with a `Ref` in place of every node."""
+    if isinstance(value, tuple):
+        return tuple(_linked(item) for item in value)
+    if isinstance(value, list):
+        return [_linked(item) for item in value]
+    if isinstance(value, Mapping):
+        return {key: _linked(item) for key, item in value.items()}
+    if isinstance(value, slice):
+        return slice(_linked(value.start), _linked(value.stop), _linked(value.step))
+    return Ref(value.name) if hasattr(value, "op") and hasattr(value, "target") else value
+
+
+def _program_forward(torch: Any, program: Any, graph: Graph) -> Callable[[Floats], Floats]:
+    """The program's own forward pass, for a batch as large as the one that it was exported with."""
+    module = program.module()
+    args, named = program.example_inputs or ((torch.zeros(graph.input_shape),), {})
+    rows = next((len(value) for value in (*args, *named.values()) if torch.is_tensor(value)), 1)
+
+    def forward(point: Floats) -> Floats:
+        value = torch.as_tensor(point).to(graph.dtype).reshape(graph.input_shape)
+        batch = value.repeat(rows, *[1] * (value.ndim - 1))
+        places = [batch if torch.is_tensor(item) else item for item in args]
+        output = module(*places, **{key: batch if torch.is_tensor(item) else item for key, item in named.items()})
+        values = numbers(_only(output))
+        return values[0] if rows > 1 and values.shape[:1] == (rows,) else values
+
+    return forward
+
+
+# ---------------------------------------------------------------------------------------------- shared
+
+
+def _only(output: Any) -> Any:
+    """The tensor in what a forward pass returns, which may be wrapped."""
+    while not hasattr(output, "detach"):
+        items = list(output.values()) if isinstance(output, Mapping) else list(output)
+        output = next(item for item in items if item is not None)
+    return output
+
+
+def _tolerances(torch: Any, graph: Graph) -> Tolerances:
+    return replace(DEFAULT, conversion=max(DEFAULT.conversion, _ROUNDINGS * torch.finfo(graph.dtype).eps))
+
+
+@contextmanager
+def _door(name: str) -> Generator[None]:
+    """Turn whatever torch raises into one line."""
+    try:
+        yield
+    except TessellaError:
+        raise
+    except Exception as error:
+        msg = f"{name}: cannot be read ({first_line(error)})"
+        raise UnsupportedModel(msg) from error
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keep torch from warning, logging and printing of what an error of ours reports anyway."""
+    loggers = [logging.getLogger(name) for name in [*logging.root.manager.loggerDict] if name.split(".")[0] == "torch"]
+    levels = [logger.level for logger in loggers]
+    stream = _Muffler()
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.CRITICAL + 1)
+        with warnings.catch_warnings(), redirect_stderr(stream):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        stream.muffled = False
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+class _Muffler(io.TextIOBase):
+    """A stream that drops what is written for a while; whoever keeps it writes to the real one afterwards."""
+
+    muffled = True
+
+    def write(self, text: str, /) -> int:
+        """Drop the text, or pass it on."""
+        return len(text) if self.muffled else sys.stderr.write(text)
+
+    def flush(self) -> None:
+        """Pass it on."""
+        if not self.muffled:
+            sys.stderr.flush()

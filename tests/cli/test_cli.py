@@ -1,0 +1,184 @@
+"""The command line as a person uses it."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tessella
+from tessella.cli import main
+from tessella.importers.arrays import write_npz
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``tessella ...`` in this process; gives exit code, stdout, stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return stopped.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture
+def model(tmp_path):
+    rng = np.random.default_rng(0)
+    layers = [(rng.standard_normal((n, m)), rng.standard_normal(n)) for m, n in ((3, 5), (5, 4), (4, 2))]
+    path = tmp_path / "net.npz"
+    write_npz(tessella.Network.from_arrays(layers), path)
+    return path
+
+
+@pytest.fixture
+def two_boxes(tmp_path):
+    text = "".join(f"(declare-const X_{i} Real)\n" for i in range(3)) + "(declare-const Y_0 Real)\n"
+    one = " ".join(f"(>= X_{i} 0) (<= X_{i} 1)" for i in range(3))
+    two = " ".join(f"(>= X_{i} 2) (<= X_{i} {2 + (i > 0)})" for i in range(3))
+    path = tmp_path / "p.vnnlib"
+    path.write_text(text + f"(assert (or (and {one}) (and {two})))\n(assert (<= Y_0 0))\n")
+    return path
+
+
+def test_upper_prints_a_table(run, model):
+    code, out, err = run("upper", model, "--box", "0,1")
+    assert (code, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert "net.npz: 3-5-4-2, 9 ReLUs, on [0, 1]^3" in out
+    assert [line[0] for line in lines[-3:]] == ["raghu", "montufar", "configuration"]
+    assert lines[-1][1] == f"{tessella.configuration_bound(3, [5, 4]):,}"
+
+
+def test_upper_of_widths(run):
+    code, out, _ = run("upper", "--widths", "784,1,21,10", "--quiet")
+    assert (code, out) == (0, "243\n")
+    code, out, _ = run("upper", "--widths", "784,1,21,10")
+    assert "784-1-21-10" in out
+    assert "7.93" in out
+
+
+def test_upper_as_json(run, model):
+    code, out, _ = run("upper", model, "--json", "--relu-output")
+    record = json.loads(out)
+    assert code == 0
+    assert record["upper"]["configuration"]["value"] == tessella.configuration_bound(3, [5, 4, 2])
+    assert record["network"]["fingerprint"] == tessella.load(model, relu_output=True).fingerprint
+    _, out, _ = run("upper", "--widths", "784,100,100,100,100", "--json")
+    assert json.loads(out)["upper"]["raghu"]["value"] == tessella.raghu_bound(784, [100] * 4) > 2**64
+
+
+def test_huge_answers_are_printed_as_powers(run):
+    code, out, _ = run("upper", "--widths", "20000,20000", "--quiet")
+    assert (code, out) == (0, "2^20000.00\n")
+    code, out, _ = run("upper", "--widths", "20000,20000", "--json")
+    assert tessella.Bound.from_dict(json.loads(out)["upper"]["raghu"]).value == 1 << 20_000
+
+
+def test_show_lists_layers_and_the_check(run, model):
+    code, out, _ = run("show", model)
+    assert code == 0
+    assert "net.npz: 3-5-4-2" in out
+    assert "ReLUs       9 in 2 layers" in out
+    assert "domain      not given" in out
+    assert run("show", model, "--quiet")[1] == "Network(3-5-4-2, 9 ReLUs, 54 parameters)\n"
+
+
+def test_show_with_a_property(run, model, two_boxes):
+    code, out, _ = run("show", model, "--property", two_boxes)
+    assert code == 0
+    assert "domain 1    [0, 1]^3" in out
+    assert "domain 2    [2, 2] x [2, 3] x [2, 3], 1 inputs fixed" in out
+    record = json.loads(run("show", model, "--property", two_boxes, "--json")[1])
+    assert record["domains"][1] == {"lower": [2.0, 2.0, 2.0], "upper": [2.0, 3.0, 3.0]}
+    assert record["widths"] == [5, 4]
+
+
+def test_demo_tells_about_the_bundled_network(run):
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    assert "64-10-10-10" in out
+    assert "616,666" in out
+    assert run("demo", "--quiet")[1] == "616666\n"
+    assert json.loads(run("demo", "--json")[1])["upper"]["configuration"]["value"] == 616_666
+
+
+def test_version_and_help(run):
+    assert run("--version")[1] == f"tessella {tessella.__version__}\n"
+    for command in ("upper", "show", "demo"):
+        code, out, _ = run(command, "--help")
+        assert code == 0
+        assert "Examples" in out
+        assert f"tessella {command}" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["upper"], "give either a model"),
+        (["upper", "MODEL", "--widths", "3,4"], "give either a model"),
+        (["upper", "none.onnx"], "none.onnx: no such file"),
+        (["upper", "--widths", "a,b"], "whole numbers"),
+        (["upper", "--widths", "3"], "at least one layer"),
+        (["upper", "--widths", "3,0"], "at least 1"),
+        (["upper", "--widths", "3,4", "--box", "0,1"], "--box goes with a model"),
+        (["upper", "--widths", "3,4", "--relu-output"], "--relu-output goes with a model"),
+        (["upper", "MODEL", "--box", "0"], "such as 0,1"),
+        (["upper", "MODEL", "--box", "1,0"], "empty"),
+        (["upper", "MODEL", "--box", "x,1"], "numbers separated by commas"),
+        (["upper", "MODEL", "--box", "0,inf"], "finite"),
+        (["upper", "MODEL", "--box", "0,1", "--property", "PROPERTY"], "not both"),
+        (["upper", "MODEL", "--property", "PROPERTY"], "2 input boxes"),
+        (["upper", "MODEL", "--property", "MODEL"], "net.npz"),
+        (["show", "PROPERTY"], "is a property, not a model"),
+        (["show", "MODEL", "--input-shape", "0"], "at least 1"),
+        (["show"], "MODEL"),
+        (["show", "MODEL", "--wrong"], "--wrong"),
+        (["dance"], "dance"),
+    ],
+)
+def test_bad_input_is_one_clear_error_with_exit_code_2(run, model, two_boxes, arguments, words):
+    names = {"MODEL": model, "PROPERTY": two_boxes}
+    code, out, err = run(*(names.get(word, word) for word in arguments))
+    assert code == 2
+    assert out == ""
+    assert words in err
+    assert "Traceback" not in err
+
+
+def test_debug_shows_the_traceback(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tessella", "upper", "none.onnx", "--debug"])
+    with pytest.raises(tessella.FileMissing):
+        main()
+
+
+def test_an_internal_error_is_reported_without_a_traceback(run, model, monkeypatch):
+    def broken(*_, **__):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(tessella, "upper_bounds", broken)
+    code, _, err = run("upper", model)
+    assert code == 1
+    assert "internal error: ZeroDivisionError" in err
+    assert "--debug" in err
+
+
+def test_ctrl_c_ends_without_a_traceback(run, model, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tessella, "upper_bounds", interrupted)
+    code, _, err = run("upper", model)
+    assert code == 130
+    assert "Traceback" not in err
+
+
+def test_as_a_module_in_a_pipe_it_is_plain():
+    done = subprocess.run([sys.executable, "-m", "tessella", "demo"], capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    assert "configuration" in done.stdout

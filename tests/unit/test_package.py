@@ -1,0 +1,95 @@
+"""The package's face: its names, and how little it loads."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tessella
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_public_names_are_sorted_and_exist():
+    names = tessella.__all__
+    assert list(names) == sorted(names)
+    assert all(hasattr(tessella, name) for name in names)
+
+
+def test_import_loads_no_heavy_package():
+    heavy = ["scipy", "numba", "onnx", "torch", "keras", "pyscipopt", "rich", "typer", "matplotlib"]
+    code = f"import sys, json, tessella; print(json.dumps([name for name in {heavy!r} if name in sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_errors_have_builtin_parents():
+    assert issubclass(tessella.FileMissing, FileNotFoundError)
+    assert issubclass(tessella.NetworkError, ValueError)
+    assert issubclass(tessella.MissingPackage, ImportError)
+    for name in tessella.__all__:
+        item = getattr(tessella, name)
+        if isinstance(item, type) and issubclass(item, Exception):
+            assert issubclass(item, tessella.TessellaError)
+
+
+def test_version_is_the_same_everywhere():
+    assert f"## [{tessella.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"version: {tessella.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_what_is_no_network_is_refused():
+    with pytest.raises(tessella.UnsupportedModel, match="a dict is no network"):
+        tessella.load({"a": 1})
+    with pytest.raises(tessella.UnsupportedModel, match="a NoneType is no network"):
+        tessella.load(None)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("m.pt", "never opened"),
+        ("m.pth", r"tessella\.load\(module\)"),
+        ("m.pkl", "never opened"),
+        ("m.h5", r"save it again as \.keras"),
+        ("m.vnnlib", "load_domain"),
+        ("m.txt", r"read from \.onnx"),
+    ],
+)
+def test_other_files_say_what_to_do(tmp_path, name, words):
+    (tmp_path / name).write_bytes(b"anything")
+    with pytest.raises(tessella.FileError, match=words):
+        tessella.load(tmp_path / name)
+
+
+def test_options_are_checked_at_the_door(tmp_path):
+    with pytest.raises(tessella.OptionError, match="whole numbers"):
+        tessella.load([([[1.0]], None)], input_shape="ab")
+    with pytest.raises(tessella.OptionError, match="at least 1"):
+        tessella.load([([[1.0]], None)], input_shape=(0, 3))
+    with pytest.raises(tessella.OptionError, match="ONNX"):
+        tessella.load([([[1.0]], None)], output="y")
+    with pytest.raises(tessella.OptionError, match="ONNX"):
+        tessella.load(tmp_path / "m.npz", output="y")
+
+
+def snippets(name):
+    """Python blocks of a page, with the line where each starts."""
+    text = (ROOT / name).read_text()
+    return [(text[: match.start()].count("\n") + 1, match.group(1)) for match in re.finditer(r"```python\n(.*?)```", text, re.DOTALL)]
+
+
+@pytest.mark.parametrize(("line", "code"), snippets("README.md"))
+def test_readme_snippets_run(line, code, tmp_path, monkeypatch):
+    """Run each; a comment ``# 243`` behind an expression is what it must print."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model.onnx").write_bytes((ROOT / "src/tessella/data/digits.onnx").read_bytes())
+    scope = {}
+    for statement in code.strip().split("\n"):
+        exec(compile(statement, f"README.md:{line}", "exec"), scope)
+        shown = re.fullmatch(r"([^#=]+\S)\s+# -> (.*)", statement)
+        if shown:
+            assert str(eval(shown.group(1), scope)) == shown.group(2), statement
