@@ -22,9 +22,11 @@ from tessella.errors import (
 )
 from tessella.importers import load, load_domain, load_domains
 from tessella.network import Layer, Network, Source
+from tessella.preactivation import PreactivationBounds
 from tessella.result import Bound, Counted, Side
+from tessella.stability import Stability, stability
 from tessella.tolerances import Tolerances
-from tessella.upper import UpperBounds, configuration_bound, montufar_bound, raghu_bound, upper_bounds
+from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 __all__ = [
     "Bound",
@@ -41,8 +43,10 @@ __all__ = [
     "NetworkError",
     "OptionError",
     "Polytope",
+    "PreactivationBounds",
     "Side",
     "Source",
+    "Stability",
     "TessellaError",
     "Tolerances",
     "UnsupportedModel",
@@ -50,10 +54,12 @@ __all__ = [
     "UpperBounds",
     "__version__",
     "configuration_bound",
+    "empirical_bound",
     "load",
     "load_domain",
     "load_domains",
     "montufar_bound",
     "raghu_bound",
+    "stability",
     "upper_bounds",
 ]

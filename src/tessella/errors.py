@@ -11,6 +11,7 @@
     ├── UnsupportedModel      (ValueError)           readable, but not a network of ReLUs
     │   └── UnsupportedOperator
     ├── ConversionMismatch    (ArithmeticError)      the network read differs from its source
+    ├── SolverError           (RuntimeError)         an LP or MILP solver failed
     └── MissingPackage        (ImportError)          an optional package is not installed
 
 A message says what was found, where, and what to do.  Each class also has a builtin parent, so that
@@ -52,6 +53,10 @@ class UnsupportedOperator(UnsupportedModel):
 
 class ConversionMismatch(TessellaError, ArithmeticError):
     """The network that was read computes something else than its source."""
+
+
+class SolverError(TessellaError, RuntimeError):
+    """An LP or MILP solver failed, or its licence does not allow the problem."""
 
 
 class MissingPackage(TessellaError, ImportError):

@@ -89,16 +89,15 @@ def _largest_axis(content: bytes) -> int:
     longest, total = 1, 0
     with h5py.File(io.BytesIO(content), "r") as file:
         groups: list[Any] = [file]
+        seen = {file["/"]}
         while groups:
             group = groups.pop()
             for key in group:
-                count += 1
-                if count > MOST_ARRAYS or not isinstance(group.get(key, getlink=True), h5py.HardLink):
-                    msg = (
-                        f"holds weights with a link at {group.name}/{key}, or links without end, which are not followed; {_AGAIN}"
-                    )
+                item: Any = group[key] if isinstance(group.get(key, getlink=True), h5py.HardLink) else None
+                if item is None or item in seen:
+                    msg = f"holds weights with a link at {group.name}/{key}, which is not followed; {_AGAIN}"
                     raise FileError(msg)
-                item: Any = group[key]
+                seen.add(item)
                 if isinstance(item, h5py.Group):
                     groups.append(item)
                     continue

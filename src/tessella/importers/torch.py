@@ -11,12 +11,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from inspect import Parameter, signature
+from math import prod
 from operator import index
 from typing import Any
 
 from tessella.errors import ConversionMismatch, MissingPackage, OptionError, TessellaError, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
 from tessella.importers.door import existing_file, reading
+from tessella.importers.linear_maps import check_size
 from tessella.importers.torch_archive import read_graph, refuse_pickle
 from tessella.importers.torch_call import first_line, numbers
 from tessella.importers.torch_graph import Graph, Ref, Step, execute, layer_words, trace
@@ -43,16 +45,18 @@ def from_module(module: Any, input_shape: Sequence[int] | None = None) -> Networ
         The shape of one input without its batch axis.  Needed unless the module begins with a ``Linear``.
     """
     torch = _torch()
+    module = _unwrapped(torch, module)
     name = type(module).__name__
     with _door(name), _quiet(), torch.no_grad():
         ready = _ready(torch, module, name)
         shape = _inferred_shape(torch, ready, name) if input_shape is None else _given_shape(input_shape)
+        check_size(prod(shape), "the model's input")
         dtype = _dtype(torch, ready)
         program = _exported(torch, ready, name, torch.randn((1, *shape), dtype=dtype, generator=torch.Generator().manual_seed(0)))
         network = _traced(program, name)
 
         def forward(point: Floats) -> Floats:
-            return numbers(_only(ready(torch.as_tensor(point).to(dtype).reshape(1, *shape))))
+            return numbers(_only(ready(torch.tensor(point, dtype=dtype).reshape(1, *shape))))
 
         return checked(network, Source("torch", name, shape), forward)
 
@@ -68,6 +72,9 @@ def from_exported(program: Any, name: str = "ExportedProgram") -> Network:
         What to call it.
     """
     torch = _torch()
+    if not isinstance(program, torch.export.ExportedProgram):
+        msg = f"{name}: is a {type(program).__name__}, not a torch.export.ExportedProgram; a module is read by from_module"
+        raise UnsupportedModel(msg)
     with _door(name), _quiet(), torch.no_grad():
         graph = _graph(program, name)
         network = _traced(program, name)
@@ -93,7 +100,7 @@ def read_pt2(path: str | os.PathLike[str]) -> Network:
         network = trace(graph)
 
         def forward(point: Floats) -> Floats:
-            return numbers(_only(execute(graph, torch.as_tensor(point).to(graph.dtype).reshape(graph.input_shape))))
+            return numbers(_only(execute(graph, torch.tensor(point, dtype=graph.dtype).reshape(graph.input_shape))))
 
         source = Source("pt2", name, graph.input_shape[1:])
         try:
@@ -120,6 +127,12 @@ def _torch() -> Any:
 # ---------------------------------------------------------------------------------------------- modules
 
 
+def _unwrapped(torch: Any, module: Any) -> Any:
+    """The module itself, where ``torch.compile`` or ``DataParallel`` stand around it."""
+    inner = module.module if isinstance(module, torch.nn.DataParallel) else getattr(module, "_orig_mod", None)
+    return _unwrapped(torch, inner) if isinstance(inner, torch.nn.Module) else module
+
+
 def _ready(torch: Any, module: Any, name: str) -> Any:
     """A copy in evaluation mode, on the CPU, in at least single precision."""
     if not isinstance(module, torch.nn.Module):
@@ -127,8 +140,6 @@ def _ready(torch: Any, module: Any, name: str) -> Any:
         hint = "; pass an instance of it" if isinstance(module, type) else hint
         msg = f"{name}: is no torch.nn.Module{hint}"
         raise UnsupportedModel(msg)
-    if isinstance(module, torch.nn.DataParallel) or hasattr(module, "_orig_mod"):  # torch.compile wraps what it compiles
-        return _ready(torch, module.module if hasattr(module, "module") else module._orig_mod, name)  # noqa: SLF001
     _check_module(torch, module, name)
     try:
         ready = copy.deepcopy(module).eval().cpu()
@@ -307,7 +318,7 @@ def _program_forward(torch: Any, program: Any, graph: Graph) -> Callable[[Floats
     rows = next((len(value) for value in (*args, *named.values()) if torch.is_tensor(value)), 1)
 
     def forward(point: Floats) -> Floats:
-        value = torch.as_tensor(point).to(graph.dtype).reshape(graph.input_shape)
+        value = torch.tensor(point, dtype=graph.dtype).reshape(graph.input_shape)
         batch = value.repeat(rows, *[1] * (value.ndim - 1))
         places = [batch if torch.is_tensor(item) else item for item in args]
         output = module(*places, **{key: batch if torch.is_tensor(item) else item for key, item in named.items()})
@@ -334,11 +345,14 @@ def _tolerances(torch: Any, graph: Graph) -> Tolerances:
 
 @contextmanager
 def _door(name: str) -> Generator[None]:
-    """Turn whatever torch raises into one line."""
+    """Turn whatever torch raises into one line; our own errors get the model's name in front."""
     try:
         yield
-    except TessellaError:
-        raise
+    except TessellaError as error:
+        if str(error).startswith(name):
+            raise
+        named = type(error)(f"{name}: {error}")
+        raise named from error
     except Exception as error:
         msg = f"{name}: cannot be read ({first_line(error)})"
         raise UnsupportedModel(msg) from error

@@ -48,26 +48,9 @@ def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_ARITHMETIC = (
-    "add",
-    "sub",
-    "mul",
-    "floordiv",
-    "truediv",
-    "mod",
-    "neg",
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "and_",
-    "or_",
-    "not_",
-)
+_ARITHMETIC = "add sub mul floordiv truediv mod neg eq ne lt le gt ge and_ or_ not_"
 _SYMBOLIC: dict[str, Any] = {
-    **{f"_operator.{name}": _of_numbers(getattr(operator, name)) for name in _ARITHMETIC},
+    **{f"_operator.{name}": _of_numbers(getattr(operator, name)) for name in _ARITHMETIC.split()},
     **{f"math.{name}": _of_numbers(getattr(math, name)) for name in ("ceil", "floor", "trunc")},
     "_operator.getitem": operator.getitem,
     "torch.sym_max": _of_numbers(max),
@@ -136,20 +119,35 @@ def read_graph(path: Path) -> Graph:
 
 
 class _Records:
-    """The files in an archive."""
+    """The files in an archive, all in one folder that is named after the file first written."""
 
     def __init__(self, name: str, archive: zipfile.ZipFile, size: int) -> None:
         self._name, self._archive = name, archive
         items = archive.infolist()
+        self._records = {item.filename.partition("/")[2]: item for item in items}
+        if min((item.header_offset for item in items), default=0) > 0:  # what is left may be an archive within the archive
+            msg = f"{name}: is no .pt2 archive, or is cut short (it does not begin like one); {_SAVE_AGAIN}"
+            raise FileError(msg)
+        if "archive_format" not in self:
+            self._refuse({item.filename for item in items})
         if any(item.compress_type != zipfile.ZIP_STORED or item.flag_bits & 1 for item in items):
             msg = f"{name}: is compressed or encrypted, which torch never does; {_SAVE_AGAIN}"
             raise FileError(msg)
         if sum(item.file_size for item in items) > size:  # overlapping records, or lies
             msg = f"{name}: declares more bytes than it has; {_SAVE_AGAIN}"
             raise FileError(msg)
-        # everything lies in one folder, named after the file that was written
-        self._records = {item.filename.partition("/")[2]: item for item in items}
-        self._top = {item.filename for item in items}
+
+    def _refuse(self, names: set[str]) -> NoReturn:
+        """Say what the archive is instead."""
+        if "serialized_exported_program.json" in names:
+            msg = (
+                f"{self._name}: is in the layout of torch before 2.8, with pickled weights, which are never opened; {_SAVE_AGAIN}"
+            )
+            raise FileError(msg)
+        if any(name.endswith(".pkl") for name in names):
+            refuse_pickle(self._name)
+        msg = f"{self._name}: is an archive, but not one that torch.export.save wrote; {_SAVE_AGAIN}"
+        raise FileError(msg)
 
     def __contains__(self, record: str) -> bool:
         return record in self._records
@@ -171,8 +169,9 @@ class _Records:
 
     def model(self) -> str:
         """The name of the only model, if this is an archive with one."""
-        if "archive_format" not in self or self.read("archive_format") != b"pt2":
-            self._foreign()
+        if self.read("archive_format") != b"pt2":
+            msg = f"{self._name}: is an archive of another format than pt2; {_SAVE_AGAIN}"
+            raise FileError(msg)
         order = self.read("byteorder").decode() if "byteorder" in self else sys.byteorder
         if order != sys.byteorder:
             msg = f"{self._name}: its numbers are {order:.20}-endian, this machine's are {sys.byteorder}-endian; {_SAVE_AGAIN}"
@@ -185,17 +184,6 @@ class _Records:
             msg = f"{self._name}: holds {len(models)} models; a file with one is expected"
             raise FileError(msg)
         return models[0]
-
-    def _foreign(self) -> NoReturn:
-        if "serialized_exported_program.json" in self._top:
-            msg = (
-                f"{self._name}: is in the layout of torch before 2.8, with pickled weights, which are never opened; {_SAVE_AGAIN}"
-            )
-            raise FileError(msg)
-        if any(name.endswith(".pkl") for name in self._records):
-            refuse_pickle(self._name)
-        msg = f"{self._name}: is an archive, but not one that torch.export.save wrote; {_SAVE_AGAIN}"
-        raise FileError(msg)
 
 
 def _described(records: _Records, model: str) -> dict[str, Any]:
@@ -210,6 +198,7 @@ def _described(records: _Records, model: str) -> dict[str, Any]:
 def _payloads(records: _Records, model: str) -> dict[str, Any]:
     """Weights and constants by the names that the graph's signature gives them."""
     found: dict[str, Any] = {}
+    storages: dict[str, bytearray] = {}  # weights may share one
     for kind, folder in (("constants", "data/constants/"), ("weights", "data/weights/")):
         if f"{folder}{model}.pt" in records:
             msg = f"its {kind} are pickled, which is never opened; {_SAVE_AGAIN}"
@@ -219,11 +208,14 @@ def _payloads(records: _Records, model: str) -> dict[str, Any]:
             if payload["use_pickle"] or meta is None or not payload["path_name"].startswith(("weight_", "tensor_")):
                 msg = f"{name!r} is pickled or a custom object, which is never opened; {_SAVE_AGAIN}"
                 raise FileError(msg)
-            found[name] = _tensor(name, records.read(f"{folder}{payload['path_name']}"), meta)
+            place = f"{folder}{payload['path_name']}"
+            if place not in storages:
+                storages[place] = bytearray(records.read(place))
+            found[name] = _tensor(name, storages[place], meta)
     return found
 
 
-def _tensor(name: str, raw: bytes, meta: Mapping[str, Any]) -> Any:
+def _tensor(name: str, raw: bytearray, meta: Mapping[str, Any]) -> Any:
     import torch  # noqa: PLC0415  optional, and here already imported by whoever reads
 
     dtype = _dtype(meta["dtype"])
@@ -237,7 +229,7 @@ def _tensor(name: str, raw: bytes, meta: Mapping[str, Any]) -> Any:
             msg = f"{name!r} has no numbers; was it exported without weights?"
             raise FileError(msg)
         return torch.zeros(sizes, dtype=dtype)
-    flat = torch.frombuffer(bytearray(raw), dtype=dtype)
+    flat = torch.frombuffer(raw, dtype=dtype)
     return torch.as_strided(flat, sizes, strides, _integer(meta["storage_offset"]))
 
 
@@ -274,7 +266,7 @@ class _Reader:
         tensors = [value["name"] for kind, value in outputs if kind == "as_tensor"]
         for found, what in ((inputs, "input"), (tensors, "output")):
             if len(found) != 1:
-                msg = f"{self.name}: takes or returns {len(found)} {what} tensors; exactly one {what} can be read"
+                msg = f"{self.name}: has {len(found)} {what}s; exactly one {what} tensor can be read"
                 raise UnsupportedModel(msg)
         meta = graph["tensor_values"][inputs[0]]
         dtype = _dtype(meta["dtype"])
@@ -308,7 +300,7 @@ class _Reader:
             single = len(results) == 1 and results[0][0] != "as_tensors"
             step = Step(
                 name=str(node.get("name") or (names[0] if names else place)),
-                operator=str(node["target"]).removeprefix("torch.ops."),
+                operator=_plain(node["target"]).removeprefix("torch.ops."),
                 call=None,
                 args=(),
                 kwargs={},
@@ -401,4 +393,9 @@ def _layer(node: Mapping[str, Any]) -> str:
     if not isinstance(stack, str) or stack.count(",") < 2:
         return ""
     _, path, kind = stack.split(";")[-1].rsplit(",", 2)
-    return layer_words(path, kind)
+    return layer_words(path, _plain(kind))
+
+
+def _plain(text: object) -> str:
+    """A name from a file, fit for an error message."""
+    return "".join(letter if letter.isprintable() else "?" for letter in str(text)[:100])

@@ -18,7 +18,7 @@ from tessella.importers.torch_operators import HANDLERS
 from tessella.importers.trace import Tensor, Trace
 from tessella.network import Network
 
-SUPPORTED = (
+_SUPPORTED = (
     "linear and matmul, convolutions, batch_norm in evaluation mode, relu and clamp, avg_pool and mean, sums of branches, "
     "+ - * / with constants, cat, padding and reshaping"
 )
@@ -223,8 +223,8 @@ def _filled(value: Any, held: Named) -> Any:
 
 def layer_words(path: str, kind: str) -> str:
     """A module in an error message, from its path in the model and its class."""
-    article = f"a {kind.rpartition('.')[2]}"
-    return f"layer {path!r}, {article}" if path else f"in {article}"
+    title = kind.rpartition(".")[2]
+    return f"layer {path!r}, {title}" if path else f"in {title}"
 
 
 def _leaves(value: Any) -> Iterator[Any]:
@@ -254,7 +254,7 @@ def unsupported(step: Step) -> str:
     hint = (
         " A softmax or sigmoid at the end can be left off: it does not change the regions." if step.aten in _OUTPUT_MAPS else ""
     )
-    return f"{step} is {step.operator}; only piecewise-linear operators can be read ({SUPPORTED}).{hint}"
+    return f"{step} is {step.operator}; only these piecewise-linear operators can be read: {_SUPPORTED}.{hint}"
 
 
 def _folded(step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:

@@ -1,14 +1,21 @@
 """All upper bounds at once."""
 
 import json
+from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from tessella.domain import Domain, check_dimension
+from tessella.errors import OptionError
 from tessella.network import Network
-from tessella.result import SCHEMA, Bound, Side, format_count, provenance
+from tessella.preactivation import Method
+from tessella.result import SCHEMA, Bound, Side, format_count, maps, provenance
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
 from tessella.upper.configuration import configuration, montufar, raghu, stages
+from tessella.upper.empirical import Empirical, empirical
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,10 @@ class UpperBounds:
         Bounds from the network's shape alone.
     seconds
         Wall time spent.
+    stability
+        The units that never change their state on the domain; None without a domain.
+    empirical_details
+        The bound that they give, with its parts; None without a domain.
     """
 
     network: Network
@@ -33,17 +44,45 @@ class UpperBounds:
     montufar: int
     configuration: int
     seconds: float
+    stability: Stability | None = None
+    empirical_details: Empirical | None = None
+
+    @property
+    def empirical(self) -> int | None:
+        """The bound from the weights and the domain; None without a domain."""
+        return self.empirical_details.value if self.empirical_details else None
 
     @property
     def best(self) -> int:
         """The smallest of them."""
-        return self.configuration
+        return self.configuration if self.empirical is None else self.empirical
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """Each as a claim of its own, loosest first."""
-        names = ("raghu", "montufar", "configuration")
+        names = ("raghu", "montufar", "configuration", *(() if self.empirical is None else ("empirical",)))
         return tuple(Bound(getattr(self, name), Side.UPPER, method=name) for name in names)
+
+    def gap_closed(self, exact: int) -> float:
+        """How much of the gap between the configuration bound and the true count the empirical bound closes, in MAPS.
+
+        Parameters
+        ----------
+        exact
+            The true number of regions.
+
+        Returns
+        -------
+        A number from 0 (nothing) to 1 (the empirical bound is exact); 1 as well where there is no gap.
+        """
+        if self.empirical is None:
+            msg = f"{self!r} has no empirical bound; give upper_bounds a domain"
+            raise OptionError(msg)
+        if not 1 <= exact <= self.empirical:
+            msg = f"{exact} regions were given as exact, but {self!r}; count the same network on the same domain"
+            raise OptionError(msg)
+        gap = maps(self.configuration) - maps(exact)
+        return (maps(self.configuration) - maps(self.empirical)) / gap if gap > 0.0 else 1.0
 
     def __repr__(self) -> str:
         """One line a person can read."""
@@ -53,15 +92,37 @@ class UpperBounds:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         past = provenance(self.network.fingerprint, self.network.shape, self.domain.describe() if self.domain else None)
-        bounds = {bound.method: bound.to_dict() for bound in self.bounds}
-        return {"schema": SCHEMA, **past, "seconds": self.seconds, "upper": bounds}
+        record = {
+            "schema": SCHEMA,
+            **past,
+            "seconds": self.seconds,
+            "upper": {bound.method: bound.to_dict() for bound in self.bounds},
+        }
+        if self.stability and self.empirical_details:
+            known = self.stability.bounds
+            parts = {
+                "method": known.method,
+                "unproved": known.unproved,
+                "seconds": known.seconds,
+                "total": self.stability.totals(),
+            }
+            record |= {"stability": parts, "coverage": self.empirical_details.to_dict()}
+        return record
 
     def to_json(self) -> str:
         """One line of JSON."""
         return json.dumps(self.to_dict())
 
 
-def upper_bounds(network: Network, domain: Domain | None = None) -> UpperBounds:
+def upper_bounds(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain | None = None,
+    *,
+    stability: Stability | None = None,
+    method: Method | str = Method.MILP,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> UpperBounds:
     """Bound the number of regions from above, by every method there is.
 
     Parameters
@@ -69,7 +130,13 @@ def upper_bounds(network: Network, domain: Domain | None = None) -> UpperBounds:
     network
         The network.
     domain
-        The inputs considered.  Inputs that it fixes cost dimensions; otherwise these bounds hold on any domain.
+        The inputs considered.  Without it there is no empirical bound, and the others hold on any domain.
+    stability
+        The units that never change their state on the domain, if they are known; its domain is the default.
+    method
+        How to find them if not: ``"interval"``, ``"linear"``, ``"lp"`` or ``"milp"``; slower ones give lower bounds.
+    executor, progress
+        Passed on to `tessella.stability`.
 
     Examples
     --------
@@ -77,9 +144,17 @@ def upper_bounds(network: Network, domain: Domain | None = None) -> UpperBounds:
     UpperBounds(at most 3 regions, of 1-2-1)
     """
     start = perf_counter()
+    if domain is None and stability is not None:
+        domain = stability.domain
     if domain is not None:
         check_dimension(domain, network.input_dim)
     dim = network.input_dim if domain is None else domain.free_dim
     layers = stages(network)
-    values = [method(dim, layers) for method in (raghu, montufar, configuration)]
-    return UpperBounds(network, domain, *values, seconds=perf_counter() - start)
+    values = [bound(dim, layers) for bound in (raghu, montufar, configuration)]
+    details = None
+    if domain is not None:
+        if stability is None:
+            stability = find_stability(network, domain, method=method, executor=executor, progress=progress)
+        details = empirical(network, domain, stability)
+    seconds = perf_counter() - start
+    return UpperBounds(network, domain, *values, seconds=seconds, stability=stability, empirical_details=details)

@@ -1,0 +1,1 @@
+"""Compiled linear programming; knows rows and a box, nothing of networks."""

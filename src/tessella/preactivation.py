@@ -1,0 +1,91 @@
+"""Bounds on what units see before their ReLU: the H and H-bar of the MILP formulation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from tessella.errors import OptionError
+from tessella.network import Floats, Network
+
+
+class Method(StrEnum):
+    """How bounds are found; each is at least as tight as the one before it."""
+
+    INTERVAL = "interval"
+    LINEAR = "linear"
+    LP = "lp"
+    MILP = "milp"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreactivationBounds:
+    """An interval for every unit's preactivation over a domain; the true range lies inside.
+
+    Parameters
+    ----------
+    lower, upper
+        One array per layer, one number per unit, linear units included.
+    method
+        How they were found.
+    unproved
+        How many units' intervals may be wider than the method could make them, because its time was up.
+    seconds
+        Wall time spent.
+    """
+
+    lower: tuple[Floats, ...]
+    upper: tuple[Floats, ...]
+    method: Method
+    unproved: int = 0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the intervals and make them read-only."""
+        if [low.shape for low in self.lower] != [high.shape for high in self.upper]:
+            msg = "lower and upper bounds have different shapes"
+            raise OptionError(msg)
+        for name in ("lower", "upper"):
+            copies = tuple(np.array(part, dtype=np.float64) for part in getattr(self, name))
+            for part in copies:
+                part.flags.writeable = False
+            object.__setattr__(self, name, copies)
+        for layer, (low, high) in enumerate(zip(self.lower, self.upper, strict=True), start=1):
+            if not (low <= high).all():
+                unit = int(np.argmin(low <= high))
+                msg = f"layer {layer}, unit {unit}: the bounds {low[unit]} and {high[unit]} leave nothing between them"
+                raise OptionError(msg)
+
+    @property
+    def widths(self) -> tuple[Floats, ...]:
+        """How wide each interval is."""
+        return tuple(high - low for low, high in zip(self.lower, self.upper, strict=True))
+
+    def outputs(self, network: Network, layer: int) -> tuple[Floats, Floats]:
+        """Bounds on a layer's outputs, after the ReLU."""
+        rectified = network.layers[layer].rectified
+        low, high = self.lower[layer], self.upper[layer]
+        return np.where(rectified, np.maximum(low, 0.0), low), np.where(rectified, np.maximum(high, 0.0), high)
+
+    def matches(self, network: Network) -> bool:
+        """Whether these are bounds for a network of this shape."""
+        return [len(low) for low in self.lower] == [layer.units for layer in network.layers]
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        units = sum(len(low) for low in self.lower)
+        mean = float(np.mean(np.concatenate(self.widths)))
+        return f"PreactivationBounds({units} units, mean width {mean:.4g}, {self.method}, {self.seconds:.2f} s)"
+
+
+def intersect(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """The common part of two sound intervals; where rounding leaves none, the first stands."""
+    low, high = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
+    apart = low > high
+    return np.where(apart, first[0], low), np.where(apart, first[1], high)
+
+
+def stack(layers: Sequence[tuple[Floats, Floats]]) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+    """Pairs per layer as a pair of tuples."""
+    return tuple(low for low, _ in layers), tuple(high for _, high in layers)

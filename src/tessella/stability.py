@@ -1,0 +1,159 @@
+"""Which units ever change their state over a domain."""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tessella.domain import Domain, check_dimension
+from tessella.errors import OptionError
+from tessella.network import Mask, Network
+from tessella.preactivation import Method, PreactivationBounds
+from tessella.result import SCHEMA, provenance
+from tessella.tightening import tighten
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stability:
+    """Per unit: stably active, stably inactive, or unstable, over a domain.
+
+    A unit is stably inactive where its preactivation is proved to be at most 0, else stably active where it is proved to be
+    at least 0.  This is the reading for full-dimensional regions: a unit that is 0 on part of the domain and positive
+    elsewhere cuts no region that an earlier unit has not cut already.  Linear units have no state.
+
+    Parameters
+    ----------
+    network
+        The network.
+    domain
+        Where.
+    bounds
+        The proved bounds on the preactivations that decide it.
+    """
+
+    network: Network
+    domain: Domain
+    bounds: PreactivationBounds
+
+    def __post_init__(self) -> None:
+        """Check that the parts fit."""
+        check_dimension(self.domain, self.network.input_dim)
+        if not self.bounds.matches(self.network):
+            msg = "the bounds belong to a network of another shape"
+            raise OptionError(msg)
+
+    @property
+    def inactive(self) -> tuple[Mask, ...]:
+        """Per layer, the units that are stably inactive."""
+        return tuple(layer.rectified & (high <= 0.0) for layer, high in zip(self.network.layers, self.bounds.upper, strict=True))
+
+    @property
+    def active(self) -> tuple[Mask, ...]:
+        """Per layer, the units that are stably active."""
+        return tuple(
+            layer.rectified & (low >= 0.0) & (high > 0.0)
+            for layer, low, high in zip(self.network.layers, self.bounds.lower, self.bounds.upper, strict=True)
+        )
+
+    @property
+    def unstable(self) -> tuple[Mask, ...]:
+        """Per layer, the units that may be either."""
+        return tuple(
+            layer.rectified & (low < 0.0) & (high > 0.0)
+            for layer, low, high in zip(self.network.layers, self.bounds.lower, self.bounds.upper, strict=True)
+        )
+
+    @property
+    def active_leaning(self) -> tuple[Mask, ...]:
+        """Per layer, the unstable units with a positive bias: only an input can make them inactive."""
+        return tuple(mask & (layer.bias > 0.0) for layer, mask in zip(self.network.layers, self.unstable, strict=True))
+
+    @property
+    def inactive_leaning(self) -> tuple[Mask, ...]:
+        """Per layer, the unstable units without a positive bias: only an input can make them active."""
+        return tuple(mask & (layer.bias <= 0.0) for layer, mask in zip(self.network.layers, self.unstable, strict=True))
+
+    def totals(self) -> dict[str, int]:
+        """How many units of each kind there are."""
+        kinds = ("active", "inactive", "unstable", "active_leaning", "inactive_leaning")
+        return {kind: sum(int(mask.sum()) for mask in getattr(self, kind)) for kind in kinds}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One record per layer that has ReLUs."""
+        records: list[dict[str, Any]] = []
+        for number, layer in enumerate(self.network.layers):
+            if layer.relus:
+                kinds = ("active", "inactive", "unstable", "active_leaning", "inactive_leaning")
+                counts = {kind: int(getattr(self, kind)[number].sum()) for kind in kinds}
+                width = float(np.mean(self.bounds.widths[number][layer.rectified]))
+                records.append({"layer": number + 1, "relus": layer.relus, **counts, "mean_width": width})
+        return records
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        total = self.totals()
+        return (
+            f"Stability({total['unstable']} unstable, {total['active']} stably active, {total['inactive']} stably inactive "
+            f"of {self.network.relus} ReLUs, {self.bounds.method}, {self.bounds.seconds:.2f} s)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        past = provenance(self.network.fingerprint, self.network.shape, self.domain.describe())
+        units = [
+            {"lower": low.tolist(), "upper": high.tolist()} for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)
+        ]
+        return {
+            "schema": SCHEMA,
+            **past,
+            "method": self.bounds.method,
+            "seconds": self.bounds.seconds,
+            "unproved": self.bounds.unproved,
+            "total": self.totals(),
+            "layers": self.rows(),
+            "bounds": units,
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+
+def stability(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain,
+    *,
+    method: Method | str = Method.MILP,
+    seconds_per_unit: float = 10.0,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Stability:
+    """Find the units that never change their state over a domain.
+
+    Parameters
+    ----------
+    network
+        The network.
+    domain
+        Where.
+    method
+        ``"interval"``, ``"linear"``, ``"lp"`` or ``"milp"``: slower ones prove more units stable.
+    seconds_per_unit
+        After this time a unit keeps the bounds that are proved so far.
+    executor
+        Where units of one layer are worked on side by side; any `concurrent.futures.Executor`.
+    progress
+        Called with the number of units done and their total.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, -0.5]), ([[1.0, 1.0]], None)])
+    >>> stability(net, Box(0, 1, dim=1)).totals()["active"], stability(net, Box(0, 1, dim=1)).totals()["inactive"]
+    (1, 1)
+    """
+    bounds = tighten(network, domain, method=method, seconds_per_unit=seconds_per_unit, executor=executor, progress=progress)
+    return Stability(network, domain, bounds)

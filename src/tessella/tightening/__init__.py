@@ -1,0 +1,110 @@
+"""From a network and a domain to proved bounds on every preactivation."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from time import perf_counter
+
+import numpy as np
+
+from tessella.domain import Box, Domain, check_dimension
+from tessella.errors import OptionError
+from tessella.network import Network
+from tessella.parallel import Progress
+from tessella.preactivation import Method, PreactivationBounds, intersect, stack
+from tessella.tightening.extremes import optimise
+from tessella.tightening.interval import interval
+from tessella.tightening.linear import linear
+from tessella.tightening.relaxation import Pair
+
+
+def tighten(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain,
+    *,
+    method: Method | str = Method.MILP,
+    seconds_per_unit: float = 10.0,
+    executor: Executor | None = None,
+    progress: Progress | None = None,
+) -> PreactivationBounds:
+    """Bound every preactivation over a domain.
+
+    Each method starts from the bounds of the one before it and is at least as tight.  All bounds are rounded outward.
+
+    Parameters
+    ----------
+    network
+        The network.
+    domain
+        Where.
+    method
+        ``"interval"``: interval arithmetic, exact in the first layer of a box.  ``"linear"``: linear bounds substituted backwards.
+        ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
+        every unit that is not yet decided (the smallest H and H-bar, but for 1e-8 of their size).
+    seconds_per_unit
+        After this time a unit keeps the bounds that are proved so far.
+    executor
+        Where units of one layer are worked on side by side; any `concurrent.futures.Executor`.
+    progress
+        Called with the number of units done and their total.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> net = Network.from_arrays([([[1.0], [1.0]], None), ([[1.0, -1.0]], None)], relu_output=True)
+    >>> [float(tighten(net, Box(0, 1, dim=1), method=name).upper[1][0].round(6)) for name in ("interval", "linear")]
+    [1.0, 0.0]
+    """
+    start = perf_counter()
+    check_dimension(domain, network.input_dim)
+    chosen = _checked(method)
+    if not seconds_per_unit > 0.0:
+        msg = f"seconds_per_unit must be positive, got {seconds_per_unit!r}"
+        raise OptionError(msg)
+    tick = _ticker(progress, sum(layer.units for layer in network.layers))
+    known, late = list[Pair](), 0
+    for number, layer in enumerate(network.layers):
+        bounds = _cheap(network, domain, known, chosen)
+        optimised = chosen in {Method.LP, Method.MILP} and (number > 0 or not isinstance(domain, Box))
+        undecided = int((layer.rectified & (bounds[0] < 0.0) & (bounds[1] > 0.0)).sum()) if optimised else 0
+        tick(layer.units - undecided)
+        if undecided:
+            exact = chosen is Method.MILP
+            bounds, missed = optimise(
+                network, domain, known, bounds, branch=exact, seconds=seconds_per_unit, executor=executor, progress=tick
+            )
+            late += missed
+        known.append(bounds)
+    lower, upper = stack(known)
+    return PreactivationBounds(lower, upper, chosen, late, perf_counter() - start)
+
+
+def _cheap(network: Network, domain: Domain, known: list[Pair], method: Method) -> Pair:
+    """The next layer's bounds by interval arithmetic and, if asked for, linear bounds."""
+    layer = network.layers[len(known)]
+    if not known:
+        return interval(layer, domain.box.lower, domain.box.upper)
+    low, high = known[-1]
+    before = network.layers[len(known) - 1].rectified
+    bounds = interval(layer, np.where(before, np.maximum(low, 0.0), low), np.where(before, np.maximum(high, 0.0), high))
+    return bounds if method is Method.INTERVAL else intersect(bounds, linear(network, domain.box, known))
+
+
+def _checked(method: Method | str) -> Method:
+    try:
+        return Method(method)
+    except ValueError as error:
+        msg = f"method must be one of {', '.join(Method)}; got {method!r}"
+        raise OptionError(msg) from error
+
+
+def _ticker(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """Count units and report."""
+    done = 0
+
+    def tick(units: int) -> None:
+        nonlocal done
+        done += units
+        if progress is not None:
+            progress(done, total)
+
+    return tick

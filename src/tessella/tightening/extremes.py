@@ -1,0 +1,96 @@
+"""Bounds by optimisation: the LP relaxation of the layers before, or branch and bound on it."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from time import perf_counter
+
+import numpy as np
+
+from tessella.domain import Domain
+from tessella.network import Floats, Network
+from tessella.parallel import run
+from tessella.tightening.relaxation import Pair, relax
+
+_LARGEST = 50_000_000  # entries of the rows' matrix; beyond, a layer keeps the bounds it has
+_BATCH = 4  # units per task: enough to share the set-up, few enough to keep all workers busy
+
+
+def optimise(  # noqa: PLR0913  one parameter per option
+    network: Network,
+    domain: Domain,
+    known: Sequence[Pair],
+    start: Pair,
+    *,
+    branch: bool,
+    seconds: float,
+    executor: Executor | None,
+    progress: Callable[[int], None],
+) -> tuple[Pair, int]:
+    """Tighten one layer's bounds; units that are decided already are left alone.
+
+    Parameters
+    ----------
+    network, domain
+        What and where.
+    known
+        Bounds of all layers before this one.
+    start
+        The layer's bounds so far.
+    branch
+        Whether to branch (the exact range) or not (the LP's).
+    seconds
+        When to stop work on one unit.
+    executor
+        Where units are worked on side by side.
+    progress
+        Called with the number of units just done.
+
+    Returns
+    -------
+    The tightened bounds, and how many units' searches ran out of time.
+    """
+    layer = network.layers[len(known)]
+    low, high = start[0].copy(), start[1].copy()
+    undecided = np.flatnonzero(layer.rectified & (low < 0.0) & (high > 0.0))
+    rows = 2 * sum(int((layer.rectified & (a < 0) & (b > 0)).sum()) for layer, (a, b) in zip(network.layers, known, strict=False))
+    if rows * (rows // 2 + network.input_dim) > _LARGEST:
+        progress(len(undecided))
+        return (low, high), len(undecided)
+    batches = [undecided[place : place + _BATCH] for place in range(0, len(undecided), _BATCH)]
+    tasks = [(network, domain, list(known), batch, low[batch], high[batch], branch, seconds) for batch in batches]
+    late = 0
+    for number, (lower, upper, unproved) in run(_extremes, tasks, executor):
+        low[batches[number]], high[batches[number]] = lower, upper
+        late += unproved
+        progress(len(batches[number]))
+    return (low, high), late
+
+
+def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain values
+    network: Network,
+    domain: Domain,
+    known: list[Pair],
+    units: np.ndarray,
+    low: Floats,
+    high: Floats,
+    branch: bool,  # noqa: FBT001  sent to other processes as plain values
+    seconds: float,
+) -> tuple[Floats, Floats, int]:
+    """Lower and upper bounds of some units of one layer."""
+    from tessella.tightening.search import Search  # noqa: PLC0415  loads the compiler
+
+    relaxation = relax(network, domain, known)
+    search = Search(network, relaxation, len(known), np.flatnonzero(domain.box.free), domain.box.lower)
+    low, high, late = low.copy(), high.copy(), 0
+    for place, unit in enumerate(units):
+        begin = perf_counter()
+        above = search.maximise(int(unit), 1.0, float(high[place]), seconds, branch=branch)
+        high[place] = above.bound
+        complete = above.complete
+        if above.bound > 0.0:  # else it is stably inactive: its lower end does not matter
+            left = seconds - (perf_counter() - begin)
+            below = search.maximise(int(unit), -1.0, float(-low[place]), left, branch=branch)
+            low[place] = min(-below.bound, high[place])
+            complete = complete and below.complete
+        late += not complete
+    return low, high, late

@@ -1,0 +1,31 @@
+"""Interval arithmetic: each layer's range from the ranges before it, as if inputs were independent."""
+
+import numpy as np
+
+from tessella.network import Floats, Layer
+from tessella.tightening.rounding import gamma
+
+
+def interval(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Bounds on a layer's preactivations from bounds on its inputs; exact (but for rounding) in the first layer of a box.
+
+    Parameters
+    ----------
+    layer
+        The layer.
+    low, high
+        Bounds on its inputs.
+    """
+    weight = layer.weight
+    positive, negative = _parts(weight)
+    lower = positive @ low + negative @ high + layer.bias
+    upper = positive @ high + negative @ low + layer.bias
+    slack = gamma(layer.inputs) * (abs(weight) @ np.maximum(np.abs(low), np.abs(high)) + np.abs(layer.bias))
+    return np.asarray(lower - slack), np.asarray(upper + slack)
+
+
+def _parts(weight: Floats) -> tuple[Floats, Floats]:
+    """Positive and negative entries."""
+    if isinstance(weight, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]  or sparse
+        return np.maximum(weight, 0.0), np.minimum(weight, 0.0)
+    return weight.maximum(0.0), weight.minimum(0.0)

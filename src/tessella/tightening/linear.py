@@ -1,0 +1,86 @@
+"""Linear bounds substituted backwards through the layers, as in CROWN and DeepPoly.
+
+A layer's preactivation is an affine function of the layer before.  There each ReLU output lies between two lines of its own
+preactivation: h <= s g + t with the chord's slope s, and h >= a g with a = 0 or 1.  Putting in, for each coefficient, the line
+of the right side gives an affine bound in terms of the layer before that, and so on down to the inputs, where the box is
+put in (Zhang et al., NeurIPS 2018; Singh et al., POPL 2019).
+
+The bound that comes out is moved by everything that rounding may have done on the way: an error in a coefficient costs at
+most the error times the largest value of what it multiplies.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tessella.domain import Box
+from tessella.network import Floats, Mask, Network
+from tessella.tightening.rounding import UNIT, gamma
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The two lines around each unit's output."""
+
+    upper_slope: Floats
+    upper_offset: Floats
+    lower_slope: Floats
+
+
+def lines(rectified: Mask, low: Floats, high: Floats) -> Lines:
+    """Lines that hold for every preactivation in [low, high]."""
+    unstable = rectified & (low < 0.0) & (high > 0.0)
+    passes = ~rectified | (low >= 0.0)
+    width = np.where(unstable, high - low, 1.0)
+    slope = np.where(unstable, np.clip(high / width, 0.0, 1.0), np.where(passes, 1.0, 0.0))
+    # any slope in [0, 1] will do if the offset keeps both ends below the line
+    offset = np.where(unstable, np.maximum(-slope * low, (1.0 - slope) * high) * (1.0 + 4.0 * UNIT), 0.0)
+    lower = np.where(unstable, np.where(high > -low, 1.0, 0.0), np.where(passes, 1.0, 0.0))
+    return Lines(slope, offset, lower)
+
+
+def linear(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """Bounds on the preactivations of the layer after those whose bounds are known.
+
+    Parameters
+    ----------
+    network
+        The network.
+    box
+        The inputs.
+    known
+        Bounds on the preactivations of all layers before.
+    """
+    layer = network.layers[len(known)]
+    upper = _upper(network, box, known, layer.dense(), layer.bias)
+    lower = -_upper(network, box, known, -layer.dense(), -layer.bias)
+    return lower, upper
+
+
+def _upper(network: Network, box: Box, known: list[tuple[Floats, Floats]], coefficients: Floats, constant: Floats) -> Floats:
+    """Upper bounds on coefficients @ (outputs of the last known layer) + constant."""
+    constant, error = constant.copy(), UNIT * np.abs(constant)
+    for number in range(len(known) - 1, -1, -1):
+        layer, (low, high) = network.layers[number], known[number]
+        line = lines(layer.rectified, low, high)
+        largest = np.maximum(np.abs(low), np.abs(high))
+        positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
+        constant = constant + positive @ line.upper_offset
+        error = error + gamma(layer.units) * (np.abs(coefficients) @ (line.upper_offset + largest) + np.abs(constant))
+        slopes = positive * line.upper_slope + negative * line.lower_slope
+        reach = np.maximum(np.abs(box.lower), np.abs(box.upper)) if number == 0 else _reach(network, known, number - 1)
+        constant = constant + slopes @ layer.bias
+        inner = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
+        error = error + gamma(layer.units) * (np.abs(slopes) @ inner + np.abs(constant))
+        coefficients = np.asarray(slopes @ layer.weight)
+    positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
+    reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
+    error = error + gamma(box.dim) * (np.abs(coefficients) @ reach + np.abs(constant))
+    return positive @ box.upper + negative @ box.lower + constant + error
+
+
+def _reach(network: Network, known: list[tuple[Floats, Floats]], number: int) -> Floats:
+    """The largest absolute output of each unit of a layer."""
+    low, high = known[number]
+    rectified = network.layers[number].rectified
+    return np.where(rectified, np.maximum(high, 0.0), np.maximum(np.abs(low), np.abs(high)))

@@ -1,0 +1,205 @@
+"""The triangle relaxation (Lemma 1) of the layers before a target, as rows in a unit box for the LP kernel.
+
+Variables are the free inputs and the outputs h of unstable units; everything else is substituted.  Each unstable unit
+has two rows, with g its preactivation as an affine expression of earlier variables:
+
+    h >= g              (its logical is an equality where the unit is decided to be active)
+    h <= s g + t        (the chord, dropped where the unit is decided)
+
+and h lies in [0, H], or is 0 where the unit is decided to be inactive.  Every expression carries a bound on its own rounding error,
+by which its rows are relaxed, so that the true points of the network satisfy the rows as they are stored.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tessella.domain import Box, Domain
+from tessella.network import Floats, Layer, Network
+from tessella.tightening.linear import lines
+from tessella.tightening.rounding import UNIT, gamma
+
+Pair = tuple[Floats, Floats]
+
+
+@dataclass(frozen=True, slots=True)
+class Affine:
+    """Affine expressions of the variables: coefficients @ v + constant, right up to error."""
+
+    coefficients: Floats
+    constant: Floats
+    error: Floats
+
+    def through(self, layer: Layer, reach: Floats) -> "Affine":
+        """The preactivations of a layer that reads these; `reach` is the variables' largest absolute value."""
+        size = np.abs(self.coefficients) @ reach + np.abs(self.constant)
+        coefficients = np.asarray(layer.weight @ self.coefficients)
+        constant = np.asarray(layer.weight @ self.constant) + layer.bias
+        error = abs(layer.weight) @ (self.error + gamma(layer.inputs) * size) + gamma(layer.inputs) * np.abs(layer.bias)
+        return Affine(coefficients, constant, np.asarray(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A relaxation with all variables scaled to [0, 1] and all rows to a largest entry of 1.
+
+    Parameters
+    ----------
+    matrix, row_lower, row_upper
+        The rows: first the domain's own, then two per unstable unit.
+    upper
+        The variables' upper ends: 1, or 0 for what is fixed.
+    first
+        The number of rows that belong to the domain; unit u has rows ``first + 2 u`` and ``first + 2 u + 1``.
+    variables
+        The column of each unstable unit's output.
+    units
+        Layer and number of each unstable unit.
+    active_lower
+        The lower end that makes a unit's first row an equality.
+    open_upper
+        The upper end at which a unit's second row says nothing.
+    norms
+        What each row was divided by.
+    offset, scale
+        Variables are offset + scale * (a number in [0, 1]).
+    target
+        The next layer's preactivations in terms of the unscaled variables.
+    """
+
+    matrix: Floats
+    row_lower: Floats
+    row_upper: Floats
+    upper: Floats
+    first: int
+    variables: np.ndarray
+    units: list[tuple[int, int]]
+    active_lower: Floats
+    open_upper: Floats
+    norms: Floats
+    offset: Floats
+    scale: Floats
+    target: Affine
+
+    def objective(self, unit: int, sign: float) -> tuple[Floats, float, float]:
+        """Coefficients in [0, 1] variables, constant, and error of a target unit's preactivation times a sign."""
+        row = self.target.coefficients[unit]
+        size = np.abs(row) @ np.maximum(np.abs(self.offset), np.abs(self.offset + self.scale)) + abs(self.target.constant[unit])
+        constant = float(row @ self.offset + self.target.constant[unit])
+        error = float(self.target.error[unit] + 2.0 * gamma(len(row)) * size)
+        return sign * row * self.scale, sign * constant, error
+
+
+def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
+    """The relaxation of all layers whose bounds are known, with the next layer as target."""
+    box = domain.box
+    columns = np.flatnonzero(box.free)
+    unstable = [
+        layer.rectified & (low < 0.0) & (high > 0.0) for layer, (low, high) in zip(network.layers, known, strict=False)
+    ]
+    count = len(columns) + sum(int(mask.sum()) for mask in unstable)
+    offset, scale = np.zeros(count), np.ones(count)
+    offset[: len(columns)], scale[: len(columns)] = box.lower[columns], (box.upper - box.lower)[columns]
+    reach = np.ones(count)
+    reach[: len(columns)] = np.maximum(np.abs(box.lower), np.abs(box.upper))[columns]
+    rows = _Rows(count, offset, scale)
+    values = _inputs(box, columns, count)
+    _domain_rows(rows, domain, values)
+    first, position, variables, units = len(rows.lower), len(columns), list[int](), list[tuple[int, int]]()
+    for number, (low, high) in enumerate(known):
+        layer = network.layers[number]
+        before = values.through(layer, reach)
+        line = lines(layer.rectified, low, high)
+        coefficients, constant, error = before.coefficients.copy(), before.constant.copy(), before.error.copy()
+        gone = layer.rectified & (high <= 0.0)
+        coefficients[gone], constant[gone], error[gone] = 0.0, 0.0, 0.0
+        for unit in np.flatnonzero(unstable[number]):
+            scale[position] = reach[position] = high[unit]
+            rows.add_unit(before, int(unit), position, float(line.upper_slope[unit]), float(line.upper_offset[unit]))
+            coefficients[unit], constant[unit], error[unit] = 0.0, 0.0, 0.0
+            coefficients[unit, position] = 1.0
+            variables.append(position)
+            units.append((number, int(unit)))
+            position += 1
+        values = Affine(coefficients, constant, error)
+    target = values.through(network.layers[len(known)], reach)
+    return rows.finish(first, np.array(variables, dtype=np.int64), units, target)
+
+
+def _inputs(box: Box, columns: np.ndarray, count: int) -> Affine:
+    coefficients = np.zeros((box.dim, count))
+    coefficients[columns, np.arange(len(columns))] = 1.0
+    return Affine(coefficients, np.where(box.free, 0.0, box.lower), np.zeros(box.dim))
+
+
+def _domain_rows(rows: "_Rows", domain: Domain, inputs: Affine) -> None:
+    if isinstance(domain, Box):
+        return
+    fixed = np.where(domain.box.free, 0.0, domain.box.lower)
+    reach = np.maximum(np.abs(domain.box.lower), np.abs(domain.box.upper))
+    for normal, limit in zip(domain.matrix, domain.offset, strict=True):
+        slack = gamma(domain.dim) * float(np.abs(normal) @ reach + abs(limit))
+        rows.add(normal @ inputs.coefficients, limit - float(normal @ fixed), slack)
+
+
+class _Rows:
+    """Rows in the making: scaled, and with finite ends on both sides."""
+
+    def __init__(self, count: int, offset: Floats, scale: Floats) -> None:
+        self.count, self.offset, self.scale = count, offset, scale
+        self.matrix: list[Floats] = []
+        self.lower: list[float] = []
+        self.upper: list[float] = []
+        self.norms: list[float] = []
+        self.active_lower: list[float] = []
+        self.open_upper: list[float] = []
+
+    def add(self, row: Floats, limit: float, slack: float) -> tuple[float, float, float]:
+        """One row <= limit + slack; returns its range and its size."""
+        scaled = row * self.scale
+        shift = float(row @ self.offset)
+        size = float(np.abs(scaled).sum() + np.abs(row) @ np.abs(self.offset) + abs(limit))
+        slack = slack + 2.0 * gamma(self.count) * size
+        largest = float(np.abs(scaled).max(initial=0.0))
+        norm = 2.0 ** np.round(np.log2(largest)) if largest > 0.0 else 1.0  # a power of two: no rounding
+        scaled = scaled / norm
+        reach = 4.0 * UNIT * self.count
+        low = float(np.minimum(scaled, 0.0).sum()) * (1.0 + reach) - reach
+        high = float(np.maximum(scaled, 0.0).sum()) * (1.0 + reach) + reach
+        end = (limit - shift + slack) / norm
+        end += abs(end) * 4.0 * UNIT
+        self.matrix.append(scaled)
+        self.norms.append(norm)
+        self.lower.append(min(low, end))
+        self.upper.append(min(high, end))
+        return high, end, slack / norm
+
+    def add_unit(self, before: Affine, unit: int, position: int, slope: float, offset: float) -> None:
+        """The two rows of an unstable unit."""
+        row, constant, error = before.coefficients[unit], float(before.constant[unit]), float(before.error[unit])
+        under = row.copy()
+        under[position] -= 1.0
+        _, end, slack = self.add(under, -constant, error)
+        self.active_lower.append(end - 2.0 * slack - abs(end) * 8.0 * UNIT)
+        over = -slope * row
+        over[position] += 1.0
+        size = slope * (float(np.abs(row) @ np.maximum(np.abs(self.offset), np.abs(self.offset + self.scale))) + abs(constant))
+        high, _, _ = self.add(over, slope * constant + offset, slope * error + 4.0 * UNIT * (size + offset))
+        self.open_upper.append(high)
+
+    def finish(self, first: int, variables: np.ndarray, units: list[tuple[int, int]], target: Affine) -> Relaxation:
+        return Relaxation(
+            np.array(self.matrix).reshape(len(self.matrix), self.count),
+            np.array(self.lower),
+            np.array(self.upper),
+            np.ones(self.count),
+            first,
+            variables,
+            units,
+            np.array(self.active_lower),
+            np.array(self.open_upper),
+            np.array(self.norms),
+            self.offset,
+            self.scale,
+            target,
+        )

@@ -1,0 +1,140 @@
+"""Branch and bound over the states of earlier units, best bound first, on the compiled LP.
+
+At each node some unstable units are decided: active (h = g) or inactive (h = 0).  The LP relaxation bounds the target, and its point,
+run through the network, gives a value that is reached.  Both children start from the parent's basis.  What is returned is
+the largest bound among all nodes where the search ended, each proved by its own multipliers: neither a wrong incumbent
+nor an LP that stopped early can make it too small.
+"""
+
+import heapq
+from dataclasses import dataclass
+from itertools import count
+from time import perf_counter
+
+import numpy as np
+
+from tessella.kernel.program import EMPTY, Basis, Outcome, Program
+from tessella.network import Floats, Network
+from tessella.tightening.relaxation import Relaxation
+
+_CLOSE = 1e-8  # of the target's known range: what two bounds may differ by and count as equal
+
+
+@dataclass(frozen=True, slots=True)
+class Extreme:
+    """The result of one search.
+
+    Parameters
+    ----------
+    bound
+        A proved upper bound on the target.
+    reached
+        The largest value found at a point, but for rounding.
+    complete
+        Whether the search ended before its time did.
+    nodes
+        Number of relaxations solved.
+    """
+
+    bound: float
+    reached: float
+    complete: bool
+    nodes: int
+
+
+class Search:
+    """Maximise signed preactivations of one layer; holds the scratch memory, so one search serves one thread."""
+
+    def __init__(self, network: Network, relaxation: Relaxation, layer: int, free: np.ndarray, fixed: Floats) -> None:
+        """Prepare for a target layer; `free` are the inputs that vary, the others have the values `fixed`."""
+        self._relaxation, self._layers, self._target = relaxation, network.layers[:layer], network.layers[layer]
+        self._free, self._fixed = free, fixed
+        self._program = Program(relaxation.matrix)
+        self._lower = np.zeros(len(relaxation.upper))
+        self._undecided = np.zeros(len(relaxation.units), dtype=np.int8)
+
+    def maximise(self, unit: int, sign: float, known: float, seconds: float, *, branch: bool) -> Extreme:
+        """Bound ``sign * preactivation`` of a target unit from above.
+
+        Parameters
+        ----------
+        unit, sign
+            The target.
+        known
+            A bound that is proved already; the result is never above it.
+        seconds
+            When to stop.
+        branch
+            Whether to branch at all; without, this is the LP bound.
+        """
+        start, relaxation = perf_counter(), self._relaxation
+        objective, constant, error = relaxation.objective(unit, sign)
+        ends = constant + error
+        root = self._solve(objective, self._undecided, EMPTY, -np.inf)
+        reached = self._reached(root, unit, sign)
+        bound = min(known, root.bound + ends)
+        if not branch or not np.isfinite(root.bound):
+            return Extreme(bound, reached, complete=True, nodes=1)
+        close = _CLOSE * max(abs(known), abs(reached), abs(bound - reached), 1e-300)
+        numbers, nodes, settled = count(), 1, -np.inf
+        heap = [(-bound, next(numbers), self._undecided, root.basis, self._branching(root, self._undecided))]
+        while heap:
+            bound = -heap[0][0]
+            if bound <= reached + close or perf_counter() - start > seconds:
+                break
+            _, _, states, basis, unit_to_split = heapq.heappop(heap)
+            if unit_to_split < 0:
+                settled = max(settled, bound)
+                continue
+            for state in (1, -1):
+                child = states.copy()
+                child[unit_to_split] = state
+                outcome = self._solve(objective, child, basis, reached + close - ends)
+                nodes += 1
+                if outcome.bound == -np.inf:
+                    continue
+                inner = min(bound, outcome.bound + ends)
+                if outcome.pruned:
+                    settled = max(settled, inner)
+                    continue
+                reached = max(reached, self._reached(outcome, unit, sign))
+                heapq.heappush(heap, (-inner, next(numbers), child, outcome.basis, self._branching(outcome, child)))
+        best = max(settled, -heap[0][0] if heap else -np.inf)
+        complete = not heap or -heap[0][0] <= reached + close
+        return Extreme(min(known, best), reached, complete, nodes)
+
+    def _solve(self, objective: Floats, states: np.ndarray, basis: Basis, cutoff: float) -> Outcome:
+        relaxation = self._relaxation
+        upper, row_lower, row_upper = relaxation.upper.copy(), relaxation.row_lower.copy(), relaxation.row_upper.copy()
+        active, inactive = np.flatnonzero(states == 1), np.flatnonzero(states == -1)
+        under = relaxation.first + 2 * active
+        row_lower[under] = np.minimum(relaxation.active_lower[active], row_upper[under])
+        decided = np.flatnonzero(states)
+        row_upper[relaxation.first + 2 * decided + 1] = relaxation.open_upper[decided]
+        upper[relaxation.variables[inactive]] = 0.0
+        return self._program.maximise(objective, self._lower, upper, row_lower, row_upper, basis, cutoff)
+
+    def _reached(self, outcome: Outcome, unit: int, sign: float) -> float:
+        """The target's value where the relaxation is largest."""
+        values = self._fixed.copy()
+        inputs = len(self._free)
+        scaled = np.clip(outcome.x[:inputs], 0.0, 1.0)
+        values[self._free] = self._relaxation.offset[:inputs] + self._relaxation.scale[:inputs] * scaled
+        for layer in self._layers:
+            values = layer.activate(np.asarray(layer.weight @ values) + layer.bias)
+        row = self._target.weight[[unit]]
+        return sign * float(np.asarray(row @ values)[0] + self._target.bias[unit])
+
+    def _branching(self, outcome: Outcome, states: np.ndarray) -> int:
+        """The undecided unit whose chord costs most, -1 if the point is the network's own."""
+        relaxation = self._relaxation
+        if not len(states):
+            return -1
+        under = relaxation.first + 2 * np.arange(len(states))
+        above = relaxation.norms[under] * (relaxation.row_upper[under] - outcome.rows[under])  # h - g
+        output = relaxation.scale[relaxation.variables] * outcome.x[relaxation.variables]
+        gap = np.where(states == 0, np.minimum(above, output), 0.0)
+        price = np.maximum(outcome.multipliers[under + 1], 0.0) / relaxation.norms[under + 1]
+        score = gap * price if (gap * price).any() else gap
+        best = int(np.argmax(score))
+        return best if gap[best] > _CLOSE * relaxation.scale[relaxation.variables[best]] else -1
