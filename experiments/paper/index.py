@@ -43,7 +43,7 @@ class Folder:
     path: Path
 
     def prepare(self) -> None:
-        """Make the folder, before hours are spent on what could not be saved in it."""
+        """Make the folder, before time is spent on what could not be saved in it."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -96,8 +96,18 @@ def test_upper_bounds_of_a_network_on_a_domain():
     network = Network.from_arrays([(np.ones((4, 3)), None), (np.ones((2, 4)), None)])
     found = upper_bounds(network, Box.cube(0, 1, 3))
     assert (found.raghu, found.montufar, found.configuration) == tuple(f(3, [4]) for f in (raghu_bound, montufar_bound, configuration_bound))
+    assert [bound.method for bound in found.bounds] == ["raghu", "montufar", "configuration", "empirical"]
+    assert (found.configuration, found.empirical, found.best) == (15, 1, 1)  # no unit is ever negative there
+    assert repr(found) == "UpperBounds(at most 1 regions, of 3-4-2 on [0, 1]^3)"
+
+
+def test_without_a_domain_there_are_three_bounds():
+    network = Network.from_arrays([(np.ones((4, 3)), None), (np.ones((2, 4)), None)])
+    found = upper_bounds(network)
     assert [bound.method for bound in found.bounds] == ["raghu", "montufar", "configuration"]
-    assert repr(found) == "UpperBounds(at most 15 regions, of 3-4-2 on [0, 1]^3)"
+    assert (found.empirical, found.empirical_details, found.stability, found.best) == (None, None, None, 15)
+    assert repr(found) == "UpperBounds(at most 15 regions, of 3-4-2)"
+    assert found.to_dict().keys() == {"schema", "tessella", "network", "domain", "seconds", "upper"}
 
 
 def test_fixed_inputs_cost_dimensions():

@@ -15,10 +15,11 @@ from tessella.errors import FileError, OptionError
 from tessella.network import Floats, Mask, Sparse
 
 _NAME = re.compile(r"(?![eE]\d*$)[A-Za-z][A-Za-z0-9_]{0,99}")  # LP files read e, e1, ... as exponents
-_RESERVED = frozenset(
-    "obj free inf infinity max maximize maximise maximum min minimize minimise minimum st such subject bound bounds "
-    "bin binary binaries gen general generals int integer integers semi semis sec sos sos1 sos2 pwlobj end".split()
-)
+_RESERVED = re.compile(
+    r"obj|free|inf(inity)?|(max|min)(imi[sz]e|imum)?|st|such|subject|bounds?|bin(ary|aries)?|gen(erals?)?|int(egers?)?|semis?|sec"
+    r"|sos[12]?|pwlobj|end",
+    re.IGNORECASE,
+)  # the objective's name in files, and the words of LP files
 _TERMS_PER_LINE = 6  # some readers of LP files cut long lines
 
 
@@ -220,7 +221,7 @@ def _frozen_rows(values: Any, shape: tuple[int, int]) -> Sparse:
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
     for name in names:
-        if not _NAME.fullmatch(name) or name.lower() in _RESERVED:
+        if not _NAME.fullmatch(name) or _RESERVED.fullmatch(name):
             msg = (
                 f"{kind} name {name!r:.60} cannot be written to MPS and LP files; use a letter, then at most 99 letters, "
                 "digits and underscores, and no word of these formats"
@@ -313,16 +314,12 @@ def _lp_rows(model: Model) -> Iterator[str]:
             yield from _lp_sum(f"{name}.upper" if both else name, terms[1], terms[0], f" <= {high!r}")
 
 
-def _lp_sum(title: str, coefficients: Floats, names: Sequence[str], end: str) -> Iterator[str]:
+def _lp_sum(title: str, coefficients: Floats, names: Sequence[str], end: str) -> list[str]:
     terms = [
         f"{'-' if value < 0.0 else '+'} {abs(value)!r} {name}" for value, name in zip(coefficients.tolist(), names, strict=True)
     ]
-    last = len(terms) - 1
-    for start in range(0, len(terms), _TERMS_PER_LINE):
-        line = " ".join(terms[start : start + _TERMS_PER_LINE])
-        yield f" {title}: {line}" if start == 0 else f"  {line}"
-    if last >= 0 and end:
-        yield f" {end}"
+    pieces = [" ".join(terms[start : start + _TERMS_PER_LINE]) for start in range(0, len(terms), _TERMS_PER_LINE)]
+    return [f" {title}: " + "\n  ".join(pieces) + end]
 
 
 def _lp_bounds(model: Model, binary: Mask) -> Iterator[str]:

@@ -64,7 +64,9 @@ class Program:
         rows, columns = self.matrix.shape
         size = min(rows, columns) + 1
         self._square = np.zeros((2, size, size))
-        self._vectors = np.zeros((4, rows + columns))
+        self._vectors = np.zeros((5, rows + columns))
+        rng = np.random.default_rng(columns)
+        self._noise = rng.uniform(0.5, 1.0, columns) * rng.choice((-1.0, 1.0), columns)
         self._marks = np.zeros((2, rows + columns), dtype=np.int64)
         self._lists = np.zeros((2, size), dtype=np.int64)
         self._most = 200 + 20 * (rows + 10)
@@ -95,6 +97,7 @@ class Program:
             tight,
             basic,
             count,
+            self._noise,
             self._square,
             self._vectors,
             self._marks,

@@ -8,7 +8,7 @@ Notation.  Structural variables are x, logical variables are r = A.x.  ``tight``
 the k structural variables in the basis; ``inverse`` is the inverse of A[tight, basic].  With multipliers y on the tight rows the
 reduced costs are d = c - y.A.  One iteration takes the most violated variable out of the basis and walks along the convex,
 piecewise linear dual function past all breakpoints where its slope stays negative (the long step, or bound flipping, ratio
-test).  Costs are perturbed a little, because ties make the dual simplex cycle.
+test).  Costs are perturbed a little, and more the longer it takes, because ties make the dual simplex cycle.
 
 Whatever the iterations did, *any* y proves a bound: c.x = d.x + y.r <= sum(max(d.lower, d.upper)) + sum(max(y.row_lower, y.row_upper)).
 `proved_bound` computes this with its own rounding error added (Neumaier and Shcherbina, Math. Prog. 2004).  The answer's validity
@@ -31,6 +31,8 @@ _EPS = 2.220446049250313e-16
 _REFACTOR_EVERY = 40
 _PIVOT = 1e-9
 _VIOLATION = 1e-9
+_NOISE = 1e-10  # of the largest cost
+_PATIENCE = 100  # iterations
 
 
 def _jit() -> Callable[[Any], Any]:
@@ -399,6 +401,7 @@ def solve(  # noqa: PLR0913, PLR0914, PLR0917  plain arrays, see the top of the 
     tight: Any,
     basic: Any,
     k: int,
+    noise: Floats,
     square: Floats,
     vectors: Floats,
     marks: Any,
@@ -416,8 +419,10 @@ def solve(  # noqa: PLR0913, PLR0914, PLR0917  plain arrays, see the top of the 
         The problem.
     tight, basic, k
         The basis to start from, overwritten by the last one.
+    noise
+        One number of size 1 per variable, by which costs are perturbed.
     square, vectors, marks
-        Scratch: 2 squares of min(m, n) + 1; 4 rows of m + n floats; 2 rows of m + n integers.
+        Scratch: 2 squares of min(m, n) + 1; 5 rows of m + n floats; 2 rows of m + n integers.
     y, x, rows
         Results: multipliers, point, and its row values.
     cutoff
@@ -438,13 +443,19 @@ def solve(  # noqa: PLR0913, PLR0914, PLR0917  plain arrays, see the top of the 
     """
     n = a.shape[1]
     inverse, work = square[0], square[1]
-    d, alpha, times, column = vectors[0], vectors[1], vectors[2], vectors[3]
+    d, alpha, times, column, cost = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     place, order = marks[0], marks[1]
     k = _restore(a, tight, basic, k, inverse, work)
     since, iterations, status = 0, 0, STOPPED
+    largest = 0.0
+    for j in range(n):
+        largest = max(largest, abs(c[j]))
+    perturbation = _NOISE * largest
+    for j in range(n):
+        cost[j] = c[j] + perturbation * noise[j]
     _mark(tight, basic, k, place, n)
     while True:
-        _duals(a, c, tight, basic, k, inverse, y, d)
+        _duals(a, cost, tight, basic, k, inverse, y, d)
         value = _point(a, lower, upper, row_lower, row_upper, tight, basic, k, inverse, y, d, place, x, rows, times)
         if value < cutoff and proved_bound(a, c, lower, upper, row_lower, row_upper, y) <= cutoff:
             status = PRUNED
@@ -457,6 +468,11 @@ def solve(  # noqa: PLR0913, PLR0914, PLR0917  plain arrays, see the top of the 
             break
         iterations += 1
         since += 1
+        if iterations % _PATIENCE == 0:  # it may be cycling: break ties more strongly
+            perturbation *= 10.0
+            for j in range(n):
+                cost[j] = c[j] + perturbation * noise[j]
+            _duals(a, cost, tight, basic, k, inverse, y, d)
         _tableau_row(a, tight, basic, k, inverse, place, leaving, alpha)
         entering = _entering(
             lower, upper, row_lower, row_upper, tight, k, y, d, alpha, place, times, order, violation

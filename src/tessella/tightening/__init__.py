@@ -8,7 +8,7 @@ import numpy as np
 
 from tessella.domain import Box, Domain, check_dimension
 from tessella.errors import OptionError
-from tessella.network import Network
+from tessella.network import Layer, Network
 from tessella.parallel import Progress
 from tessella.preactivation import Method, PreactivationBounds, intersect, stack
 from tessella.tightening.extremes import optimise
@@ -60,25 +60,44 @@ def tighten(  # noqa: PLR0913  one keyword per option
     if not seconds_per_unit > 0.0:
         msg = f"seconds_per_unit must be positive, got {seconds_per_unit!r}"
         raise OptionError(msg)
-    tick = _ticker(progress, sum(layer.units for layer in network.layers))
-    known, late = list[Pair](), 0
-    for number, layer in enumerate(network.layers):
-        bounds = _cheap(network, domain, known, chosen)
-        optimised = chosen in {Method.LP, Method.MILP} and (number > 0 or not isinstance(domain, Box))
-        undecided = int((layer.rectified & (bounds[0] < 0.0) & (bounds[1] > 0.0)).sum()) if optimised else 0
-        tick(layer.units - undecided)
-        if undecided:
-            exact = chosen is Method.MILP
-            bounds, missed = optimise(
-                network, domain, known, bounds, branch=exact, seconds=seconds_per_unit, executor=executor, progress=tick
-            )
-            late += missed
-        known.append(bounds)
-    lower, upper = stack(known)
+    order = list(Method)[: list(Method).index(chosen) + 1]
+    tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
+    previous, late = list[Pair](), 0
+    for stage in order:
+        known, late = list[Pair](), 0
+        for number, layer in enumerate(network.layers):
+            bounds = _cheap(network, domain, known, stage)
+            bounds = intersect(previous[number], bounds) if previous else bounds
+            todo = _undecided(layer, bounds) if _needs_optimising(stage, domain, number) else 0
+            tick(layer.units - todo)
+            if todo:
+                bounds, missed = optimise(
+                    network,
+                    domain,
+                    known,
+                    bounds,
+                    branch=stage is Method.MILP,
+                    seconds=seconds_per_unit,
+                    executor=executor,
+                    progress=tick,
+                )
+                late += missed
+            known.append(bounds)
+        previous = known
+    lower, upper = stack(previous)
     return PreactivationBounds(lower, upper, chosen, late, perf_counter() - start)
 
 
-def _cheap(network: Network, domain: Domain, known: list[Pair], method: Method) -> Pair:
+def _undecided(layer: Layer, bounds: Pair) -> int:
+    return int((layer.rectified & (bounds[0] < 0.0) & (bounds[1] > 0.0)).sum())
+
+
+def _needs_optimising(stage: Method, domain: Domain, number: int) -> bool:
+    """The first layer's range over a box is exact by interval arithmetic already."""
+    return stage in {Method.LP, Method.MILP} and (number > 0 or not isinstance(domain, Box))
+
+
+def _cheap(network: Network, domain: Domain, known: list[Pair], stage: Method) -> Pair:
     """The next layer's bounds by interval arithmetic and, if asked for, linear bounds."""
     layer = network.layers[len(known)]
     if not known:
@@ -86,7 +105,7 @@ def _cheap(network: Network, domain: Domain, known: list[Pair], method: Method) 
     low, high = known[-1]
     before = network.layers[len(known) - 1].rectified
     bounds = interval(layer, np.where(before, np.maximum(low, 0.0), low), np.where(before, np.maximum(high, 0.0), high))
-    return bounds if method is Method.INTERVAL else intersect(bounds, linear(network, domain.box, known))
+    return bounds if stage is Method.INTERVAL else intersect(bounds, linear(network, domain.box, known))
 
 
 def _checked(method: Method | str) -> Method:

@@ -87,7 +87,7 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
         above = search.maximise(int(unit), 1.0, float(high[place]), seconds, branch=branch)
         high[place] = above.bound
         complete = above.complete
-        if above.bound > 0.0:  # else it is stably inactive: its lower end does not matter
+        if above.bound > 0.0:  # else it is stably inactive, and its lower end does not matter
             left = seconds - (perf_counter() - begin)
             below = search.maximise(int(unit), -1.0, float(-low[place]), left, branch=branch)
             low[place] = min(-below.bound, high[place])

@@ -59,7 +59,7 @@ def maximum_coverage(sets: Sequence[int], *, effort: int = 200_000) -> Coverage:
     _check(sets, effort)
     family = _maximal(sets, effort)
     found, limits = _greedy(family)
-    inspected, left = sum(1 for before, after in zip(found, found[1:], strict=False) if before < after), effort
+    inspected, left = len(set(found)) - 1, effort
     for k in range(2, len(family) + 1):
         found[k] = max(found[k], found[k - 1])
         # of the best k sets, drop the one that adds least: k - 1 sets still cover (k - 1) / k of it

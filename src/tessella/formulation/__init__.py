@@ -1,0 +1,6 @@
+"""Networks as mixed-integer linear problems, without any solver."""
+
+from tessella.formulation.model import Model, write_lp, write_model, write_mps
+from tessella.formulation.relu import Formulation, formulate
+
+__all__ = ["Formulation", "Model", "formulate", "write_lp", "write_model", "write_mps"]

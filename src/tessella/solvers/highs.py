@@ -1,0 +1,126 @@
+"""HiGHS, through its package highspy."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tessella.errors import SolverError
+from tessella.formulation.model import Model
+from tessella.network import Floats
+from tessella.solvers.base import (
+    FEASIBILITY,
+    Solution,
+    Status,
+    check_options,
+    check_seconds,
+    failures,
+    linear_bound,
+    outward,
+    package,
+    settled,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HiGHS:
+    """The solver HiGHS; free, and quick on linear problems and on bounds of units.
+
+    Parameters
+    ----------
+    threads
+        How many threads one problem may use.
+    feasibility
+        By how much rows and whole numbers may be missed.
+    """
+
+    threads: int = 1
+    feasibility: float = FEASIBILITY
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_options(self.threads, self.feasibility)
+
+    def solve(self, model: Model, *, seconds: float | None = None, relaxed: bool = False) -> Solution:
+        """Solve a problem; see `Solver.solve`.
+
+        It runs in a thread of its own, because HiGHS keeps the number of threads of the first problem that a thread solves,
+        and refuses every other.
+        """
+        check_seconds(seconds)
+        start = time.perf_counter()
+        highspy = package("highspy", "HiGHS")
+        with failures("HiGHS"), ThreadPoolExecutor(1) as own:
+            solver = self._load(highspy, model, seconds, whole=bool(model.integer.any()) and not relaxed)
+            own.submit(solver.run).result()
+            status = solver.getModelStatus()
+            if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
+                return Solution(settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
+            return _read(highspy, solver, model, start)
+
+    def _load(self, highspy: Any, model: Model, seconds: float | None, *, whole: bool) -> Any:
+        solver = highspy.Highs()
+        options: dict[str, object] = {
+            "output_flag": False,
+            "threads": self.threads,
+            "parallel": "on" if self.threads > 1 else "off",
+            "primal_feasibility_tolerance": self.feasibility,
+            "dual_feasibility_tolerance": self.feasibility,
+            "mip_feasibility_tolerance": self.feasibility,
+            "mip_rel_gap": 0.0,
+        }
+        if seconds is not None:
+            options["time_limit"] = float(seconds)
+        for name, value in options.items():
+            solver.setOptionValue(name, value)
+        problem = highspy.HighsLp()
+        problem.num_row_, problem.num_col_ = model.rows.shape
+        problem.sense_ = highspy.ObjSense.kMaximize if model.maximize else highspy.ObjSense.kMinimize
+        problem.col_cost_, problem.col_lower_, problem.col_upper_ = model.objective, model.lower, model.upper
+        problem.row_lower_, problem.row_upper_ = model.row_lower, model.row_upper
+        problem.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+        problem.a_matrix_.num_row_, problem.a_matrix_.num_col_ = model.rows.shape
+        problem.a_matrix_.start_ = model.rows.indptr.astype(np.int32)
+        problem.a_matrix_.index_ = model.rows.indices.astype(np.int32)
+        problem.a_matrix_.value_ = model.rows.data
+        if whole:
+            kinds = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
+            problem.integrality_ = [kinds[integer] for integer in model.integer.tolist()]
+        if solver.passModel(problem) == highspy.HighsStatus.kError:
+            msg = f"HiGHS does not take the problem {model!r}; look for coefficients that are very large"
+            raise SolverError(msg)
+        return solver
+
+
+def _read(highspy: Any, solver: Any, model: Model, start: float) -> Solution:
+    codes = highspy.HighsModelStatus
+    status = {
+        codes.kOptimal: Status.OPTIMAL,
+        codes.kInfeasible: Status.INFEASIBLE,
+        codes.kUnbounded: Status.UNBOUNDED,
+        codes.kTimeLimit: Status.STOPPED,
+        codes.kIterationLimit: Status.STOPPED,
+        codes.kUnknown: Status.STOPPED,
+    }.get(solver.getModelStatus())
+    if status is None:
+        msg = f"HiGHS ended with {solver.modelStatusToString(solver.getModelStatus())!r}; try another solver"
+        raise SolverError(msg)
+    if status in {Status.INFEASIBLE, Status.UNBOUNDED}:
+        return Solution(status, seconds=time.perf_counter() - start)
+    info, found = solver.getInfo(), solver.getSolution()
+    feasible = status is Status.OPTIMAL or info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    objective = float(info.objective_function_value) if feasible else None
+    values: Floats | None = np.array(found.col_value, dtype=np.float64) if feasible else None
+    if list(solver.getLp().integrality_):
+        bound = float(info.mip_dual_bound)
+    else:
+        bound = _linear_bound(np.array(found.row_dual, dtype=np.float64), model, objective)
+    return Solution(status, objective, outward(model, bound, objective), values, time.perf_counter() - start)
+
+
+def _linear_bound(duals: Floats, model: Model, objective: float | None) -> float:
+    """What the dual values prove; where a column has no bounds of its own, what HiGHS says of an optimum."""
+    bound = linear_bound(model, duals) if duals.shape == model.row_lower.shape else np.inf
+    return objective if not np.isfinite(bound) and objective is not None else bound
