@@ -38,7 +38,9 @@ def direct(input_dim, widths):
     def regions(layer, dim):
         if layer == len(widths):
             return 1
-        return sum(comb(widths[layer], j) * regions(layer + 1, min(dim, widths[layer] - j)) for j in range(min(dim, widths[layer]) + 1))
+        return sum(
+            comb(widths[layer], j) * regions(layer + 1, min(dim, widths[layer] - j)) for j in range(min(dim, widths[layer]) + 1)
+        )
 
     for layer in range(len(widths), -1, -1):  # from the back, so that the recursion stays shallow
         for dim in range(max(widths) + 1):

@@ -302,10 +302,9 @@ def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -
     walls = vstack([csr_array(rows), eye_array(count), -eye_array(count)])
     limits = np.concatenate([limits, box.upper[free], -box.lower[free]])
     size = 1.0 + float(np.abs(np.concatenate([box.lower, box.upper])).max())
-    solve: Any = linprog
-    found = solve(
+    found = cast("Any", linprog)(
         np.append(np.zeros(count), -1.0),
-        A_ub=hstack([walls, np.ones((walls.shape[0], 1))], format="csr"),
+        A_ub=hstack([walls, np.ones((len(limits), 1))], format="csr"),
         b_ub=limits,
         bounds=[*zip(box.lower[free], box.upper[free], strict=True), (-size, size)],
         method="highs",

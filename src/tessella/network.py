@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Self, TypeAlias, cast
+from typing import Any, Protocol, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -158,6 +158,20 @@ class Layer:
         return f"Layer({self.inputs} -> {self.units}, {' + '.join(kinds)}{sparse})"
 
 
+class UnitStates(Protocol):
+    """Which units are stable, layer by layer."""
+
+    @property
+    def active(self) -> tuple[Mask, ...]:
+        """Units that are never inactive."""
+        ...
+
+    @property
+    def inactive(self) -> tuple[Mask, ...]:
+        """Units that are never active."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where a network came from, and how well it agrees with that.
@@ -165,7 +179,7 @@ class Source:
     Parameters
     ----------
     kind
-        ``"onnx"``, ``"torch"``, ``"keras"``, ``"npz"`` or ``"arrays"``.
+        ``"onnx"``, ``"torch"``, ``"pt2"``, ``"keras"`` or ``"npz"``.
     name
         The file's name, or the model's class.
     input_shape
@@ -386,6 +400,33 @@ class Network:
             return self
         rectified = Layer(last.weight, last.bias, np.ones(last.units, dtype=np.bool_))
         return replace(self, layers=(*self.layers[:-1], rectified))
+
+    def without_stable_units(self, stability: "UnitStates") -> Self:
+        """A smaller network that computes the same where the states hold.
+
+        Stably inactive units are removed (as outputs they stay, as zeros); stably active ones become linear.  A layer that
+        loses all its units keeps one linear unit of value 0.
+
+        Parameters
+        ----------
+        stability
+            Which units are stable, as `tessella.stability` finds them.
+        """
+        if [len(mask) for mask in stability.inactive] != [layer.units for layer in self.layers]:
+            msg = "the stability belongs to a network of another shape"
+            raise OptionError(msg)
+        layers, columns = list[Layer](), np.arange(self.input_dim)
+        for number, layer in enumerate(self.layers):
+            active, inactive = stability.active[number], stability.inactive[number]
+            last = number == len(self.layers) - 1
+            kept = np.arange(layer.units) if last else np.flatnonzero(~inactive)
+            kept = kept if len(kept) else np.array([0])
+            passes = np.where(inactive[kept], 0.0, 1.0)
+            weight = layer.weight[kept][:, columns]
+            weight = weight * passes[:, None] if isinstance(weight, np.ndarray) else weight.multiply(passes[:, None]).tocsr()
+            layers.append(Layer(weight, layer.bias[kept] * passes, layer.rectified[kept] & ~active[kept] & ~inactive[kept]))
+            columns = kept
+        return replace(self, layers=tuple(layers))
 
     @property
     def shape(self) -> str:

@@ -2,9 +2,17 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass
 from typing import Any
 
 Progress = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Stop:
+    """A word to tasks that run in other threads: end early.  In other processes it is a copy that nobody sets."""
+
+    asked: bool = False
 
 
 def run(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Executor | None) -> Iterator[tuple[int, Any]]:

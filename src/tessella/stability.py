@@ -68,13 +68,18 @@ class Stability:
 
     @property
     def active_leaning(self) -> tuple[Mask, ...]:
-        """Per layer, the unstable units with a positive bias: only an input can make them inactive."""
-        return tuple(mask & (layer.bias > 0.0) for layer, mask in zip(self.network.layers, self.unstable, strict=True))
+        """Per layer, the unstable units with a positive bias: only a unit before can make them inactive; none in the first layer."""
+        return self._leaning([layer.bias > 0.0 for layer in self.network.layers])
 
     @property
     def inactive_leaning(self) -> tuple[Mask, ...]:
-        """Per layer, the unstable units without a positive bias: only an input can make them active."""
-        return tuple(mask & (layer.bias <= 0.0) for layer, mask in zip(self.network.layers, self.unstable, strict=True))
+        """Per layer, the unstable units without a positive bias: only a unit before can make them active; none in the first layer."""
+        return self._leaning([layer.bias <= 0.0 for layer in self.network.layers])
+
+    def _leaning(self, masks: list[Mask]) -> tuple[Mask, ...]:
+        return tuple(
+            mask & unstable & (number > 0) for number, (mask, unstable) in enumerate(zip(masks, self.unstable, strict=True))
+        )
 
     def totals(self) -> dict[str, int]:
         """How many units of each kind there are."""
@@ -104,7 +109,8 @@ class Stability:
         """Plain values, ready for JSON."""
         past = provenance(self.network.fingerprint, self.network.shape, self.domain.describe())
         units = [
-            {"lower": low.tolist(), "upper": high.tolist()} for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)
+            {"lower": low.tolist(), "upper": high.tolist()}
+            for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)
         ]
         return {
             "schema": SCHEMA,

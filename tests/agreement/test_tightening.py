@@ -1,5 +1,7 @@
 """Bounds on preactivations against the truth: points inside, and linear programs over every activation pattern outside."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -15,7 +17,7 @@ def random_network(rng):
     """Small, and odd in every way that happens: linear units, zero rows, twins, dead units, biases of zero."""
     sizes = [int(rng.integers(1, 4)), *(int(n) for n in rng.integers(1, 4, rng.integers(1, 4)))]
     layers = []
-    for before, size in zip(sizes, sizes[1:], strict=False):
+    for before, size in itertools.pairwise(sizes):
         weight, bias = rng.standard_normal((size, before)), rng.standard_normal(size)
         if rng.random() < 0.2:
             weight[rng.integers(size)] = 0.0
@@ -119,7 +121,7 @@ def test_bounds_hold_the_true_range_and_each_method_is_at_least_as_tight(seed):
                 assert (lower[tight] >= low[tight] - 10 * slack[tight]).all()
                 assert (upper[tight] <= high[tight] + 10 * slack[tight]).all()
                 assert (upper[decided & (high <= 0)] <= 1e-6).all()
-        for loose, tighter in zip(METHODS, METHODS[1:], strict=False):
+        for loose, tighter in itertools.pairwise(METHODS):
             assert (found[tighter].lower[number] >= found[loose].lower[number]).all()
             assert (found[tighter].upper[number] <= found[loose].upper[number]).all()
 
@@ -140,7 +142,9 @@ def test_extreme_weights_scale_through(scale):
 def test_mixed_scales_in_one_layer_stay_sound():
     rng = np.random.default_rng(5)
     weight = rng.standard_normal((6, 4)) * np.array([1e-12, 1e8, 1.0, 1e-12, 1e8, 1.0])[:, None]
-    network = Network.from_arrays([(weight, rng.standard_normal(6)), (rng.standard_normal((4, 6)), rng.standard_normal(4))], relu_output=True)
+    network = Network.from_arrays(
+        [(weight, rng.standard_normal(6)), (rng.standard_normal((4, 6)), rng.standard_normal(4))], relu_output=True
+    )
     box = Box.cube(-1, 1, 4)
     values = network.preactivations(box.sample(5000, 1))
     for method in METHODS:

@@ -1,5 +1,7 @@
 """Every upper bound is one: against an exact count by an independent, slow walk."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
@@ -28,7 +30,7 @@ def random_network(rng):
     sizes = [int(rng.integers(1, 4)), *(int(size) for size in rng.integers(2, 7, rng.integers(1, 4)))]
     whole_numbers, no_biases, skips = rng.random(3) < 0.3
     layers = []
-    for before, units in zip(sizes, sizes[1:], strict=False):
+    for before, units in itertools.pairwise(sizes):
         weight, bias = rng.standard_normal((units, before)), rng.standard_normal(units) * rng.choice([0.3, 0.6, 1.0])
         if whole_numbers:  # much is parallel, equal, or meets in one point
             weight, bias = np.round(weight), np.round(bias)
@@ -62,7 +64,7 @@ class Walk:
         """The number of regions: walls are (row, constant) with row @ x + constant >= 0."""
         point = self.inside(self.walls)
         if point is not None:
-            self.layer(0, np.eye(len(self.free))[:, self.free], self.start, self.walls, point)
+            self.layer(0, (np.eye(len(self.free))[:, self.free], self.start), (self.walls, point))
         return self.count
 
     def inside(self, walls):
@@ -76,40 +78,37 @@ class Walk:
         point = found.x[:-1] if found.status == 0 else None
         return point if point is not None and (rows @ point + constants).min() > THINNEST else None
 
-    def layer(self, number, matrix, offset, walls, point):
-        """Go on behind a layer's input, matrix @ x + offset."""
+    def layer(self, number, values, region):
+        """Go on behind a layer's input, which is matrix @ x + offset in a region with these walls and this point."""
         if number == len(self.network.layers):
             self.count += 1
             return
-        layer = self.network.layers[number]
-        self.unit(number, 0, layer.dense() @ matrix, layer.dense() @ offset + layer.bias, walls, point)
+        layer, (matrix, offset) = self.network.layers[number], values
+        self.unit(number, 0, (layer.dense() @ matrix, layer.dense() @ offset + layer.bias), region)
 
-    def unit(self, number, unit, matrix, offset, walls, point):
+    def unit(self, number, unit, values, region):
         """Decide the state of a unit, and of those after it."""
-        layer = self.network.layers[number]
-        while unit < layer.units and not layer.rectified[unit]:
-            unit += 1
+        layer, (matrix, offset), (walls, point) = self.network.layers[number], values, region
         if unit == layer.units:
-            self.layer(number + 1, matrix, offset, walls, point)
-            return
-        row, constant = matrix[unit], offset[unit]
-        size = np.linalg.norm(row)
-        if size < 1e-12:  # constant on the region: it cuts nothing
-            self.side(number, unit, matrix, offset, walls, point, active=constant > 0)
-            return
-        for sign in (1.0, -1.0):
-            wall = (sign * row / size, sign * constant / size)
-            known = wall[0] @ point + wall[1] > THINNEST
-            there = point if known else self.inside([*walls, wall])
-            if there is not None:
-                self.side(number, unit, matrix, offset, [*walls, wall], there, active=sign > 0)
+            self.layer(number + 1, values, region)
+        elif not layer.rectified[unit]:
+            self.unit(number, unit + 1, values, region)
+        elif (size := np.linalg.norm(matrix[unit])) < 1e-12:  # constant on the region: it cuts nothing
+            self.unit(number, unit + 1, values if offset[unit] > 0 else self.without(unit, values), region)
+        else:
+            for sign in (1.0, -1.0):
+                wall = (sign * matrix[unit] / size, sign * offset[unit] / size)
+                known = wall[0] @ point + wall[1] > THINNEST
+                there = point if known else self.inside([*walls, wall])
+                if there is not None:
+                    after = values if sign > 0 else self.without(unit, values)
+                    self.unit(number, unit + 1, after, ([*walls, wall], there))
 
-    def side(self, number, unit, matrix, offset, walls, point, *, active):
-        """Go on with the unit active, or with an output of 0."""
-        if not active:
-            matrix, offset = matrix.copy(), offset.copy()
-            matrix[unit], offset[unit] = 0.0, 0.0
-        self.unit(number, unit + 1, matrix, offset, walls, point)
+    @staticmethod
+    def without(unit, values):
+        """The values where a unit's output is 0."""
+        kept = np.arange(len(values[1])) != unit
+        return values[0] * kept[:, None], values[1] * kept
 
 
 def test_the_walk_counts_what_is_known():

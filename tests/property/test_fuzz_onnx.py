@@ -14,8 +14,13 @@ def small_models():
         return [numpy_helper.from_array(np.asarray(value), name) for name, value in arrays.items()]
 
     def model(nodes, shape, initializers):
-        entry, leave = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape), helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-        return helper.make_model(helper.make_graph(nodes, "g", [entry], [leave], initializers), opset_imports=[helper.make_opsetid("", 17)])
+        entry, leave = (
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, shape),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, None),
+        )
+        return helper.make_model(
+            helper.make_graph(nodes, "g", [entry], [leave], initializers), opset_imports=[helper.make_opsetid("", 17)]
+        )
 
     def floats(*shape):
         return rng.standard_normal(shape).astype(np.float32)
@@ -75,8 +80,36 @@ def test_mutated_files_end_in_a_network_or_a_tessella_error(tmp_path, number):
 
 
 ODD = [0, 1, -1, 2, 3, 7, 255, 2**31 - 1, 2**31, 2**40, -(2**40), 2**62]
-KINDS = ["Relu", "Gemm", "MatMul", "Add", "Mul", "Div", "Conv", "AveragePool", "Reshape", "Slice", "Gather", "Concat", "Split", "Pad"]
-KINDS += ["Expand", "Squeeze", "Unsqueeze", "Transpose", "ReduceMean", "Sigmoid", "If", "ConstantOfShape", "Range", "Shape", "Cast", ""]
+KINDS = [
+    "Relu",
+    "Gemm",
+    "MatMul",
+    "Add",
+    "Mul",
+    "Div",
+    "Conv",
+    "AveragePool",
+    "Reshape",
+    "Slice",
+    "Gather",
+    "Concat",
+    "Split",
+    "Pad",
+]
+KINDS += [
+    "Expand",
+    "Squeeze",
+    "Unsqueeze",
+    "Transpose",
+    "ReduceMean",
+    "Sigmoid",
+    "If",
+    "ConstantOfShape",
+    "Range",
+    "Shape",
+    "Cast",
+    "",
+]
 
 
 def restructure(proto, rng):

@@ -43,7 +43,9 @@ def test_each_bound_is_at_most_the_looser_one(shape):
 def test_one_layer_is_zaslavskys_formula(shape):
     input_dim, (width, *_) = shape
     cells = sum(comb(width, j) for j in range(input_dim + 1))
-    assert configuration_bound(input_dim, [width]) == montufar_bound(input_dim, [width]) == raghu_bound(input_dim, [width]) == cells
+    assert (
+        configuration_bound(input_dim, [width]) == montufar_bound(input_dim, [width]) == raghu_bound(input_dim, [width]) == cells
+    )
 
 
 @given(st.integers(1, 5), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=4))
@@ -95,10 +97,12 @@ def test_published_bounds_of_the_paper():
 def test_upper_bounds_of_a_network_on_a_domain():
     network = Network.from_arrays([(np.ones((4, 3)), None), (np.ones((2, 4)), None)])
     found = upper_bounds(network, Box.cube(0, 1, 3))
-    assert (found.raghu, found.montufar, found.configuration) == tuple(f(3, [4]) for f in (raghu_bound, montufar_bound, configuration_bound))
+    assert (found.raghu, found.montufar, found.configuration) == tuple(
+        f(3, [4]) for f in (raghu_bound, montufar_bound, configuration_bound)
+    )
     assert [bound.method for bound in found.bounds] == ["raghu", "montufar", "configuration", "empirical"]
     assert (found.configuration, found.empirical, found.best) == (15, 1, 1)  # no unit is ever negative there
-    assert repr(found) == "UpperBounds(at most 1 regions, of 3-4-2 on [0, 1]^3)"
+    assert repr(found) == "UpperBounds(at most 1 region, of 3-4-2 on [0, 1]^3)"
 
 
 def test_without_a_domain_there_are_three_bounds():

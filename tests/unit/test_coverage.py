@@ -119,7 +119,13 @@ def test_families_beyond_enumeration():
 
 @pytest.mark.parametrize(
     ("sets", "effort", "words"),
-    [([3, -1], 0, "set 1 is -1"), ([1.5], 0, r"set 0 is 1\.5"), ([True], 0, "set 0"), ([3], -1, "effort must"), ([3], 1.5, "effort must")],
+    [
+        ([3, -1], 0, "set 1 is -1"),
+        ([1.5], 0, r"set 0 is 1\.5"),
+        ([True], 0, "set 0"),
+        ([3], -1, "effort must"),
+        ([3], 1.5, "effort must"),
+    ],
 )
 def test_misuse_gets_a_clear_error(sets, effort, words):
     with pytest.raises(OptionError, match=words):

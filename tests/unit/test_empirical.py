@@ -1,5 +1,6 @@
 """The empirical bound: small cases by hand, and the recurrence against its definition."""
 
+import itertools
 import json
 from functools import cache
 from math import comb, log2
@@ -30,7 +31,7 @@ def relus(*layers):
 def random_network(rng, *, sizes=None, linear=True):
     sizes = rng.integers(1, 7, rng.integers(2, 5)) if sizes is None else sizes
     layers = []
-    for before, units in zip(sizes, sizes[1:], strict=False):
+    for before, units in itertools.pairwise(sizes):
         weight = rng.standard_normal((units, before)) * (rng.random((units, before)) < rng.choice([0.3, 1.0]))
         bias = rng.standard_normal(units) * rng.choice([0.0, 1.0, 3.0])
         mask = rng.random(units) < 0.7 if linear and rng.random() < 0.5 else np.ones(units, dtype=bool)

@@ -1,5 +1,7 @@
 """Networks as values: what they compute, what they refuse, how they compare."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -9,7 +11,7 @@ from tessella import Layer, Network, NetworkError, OptionError
 
 def random_network(rng, sizes=(3, 5, 4, 2), *, relu_output=False):
     return Network.from_arrays(
-        [(rng.standard_normal((n, m)), rng.standard_normal(n)) for m, n in zip(sizes, sizes[1:], strict=False)],
+        [(rng.standard_normal((n, m)), rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)],
         relu_output=relu_output,
     )
 

@@ -1,6 +1,7 @@
 """ONNX models, operator by operator, against the reference evaluator and against numpy."""
 
 import gzip
+import itertools
 
 import numpy as np
 import onnx
@@ -51,7 +52,11 @@ OPERATORS = {
     "Gemm without bias": ([node("Gemm", "xw")], (1, 4), {"w": weights(4, 3)}),
     "Gemm with the tensor on the right": ([node("Gemm", "wx", transA=1)], (4, 1), {"w": weights(4, 3)}),
     "MatMul and Add": ([node("MatMul", "xw", "t"), node("Add", "tb")], (1, 4), {"w": weights(4, 3), "b": weights(3)}),
-    "MatMul from the left": ([node("MatMul", "wx", "t"), node("Add", "bt")], (1, 4, 1), {"w": weights(3, 4), "b": weights(1, 3, 1)}),
+    "MatMul from the left": (
+        [node("MatMul", "wx", "t"), node("Add", "bt")],
+        (1, 4, 1),
+        {"w": weights(3, 4), "b": weights(1, 3, 1)},
+    ),
     "MatMul of a vector": ([node("MatMul", "wx")], (4,), {"w": weights(3, 4)}),
     "MatMul in a batch": ([node("MatMul", "xw")], (1, 2, 4), {"w": weights(4, 3)}),
     "Sub": ([node("Sub", "xb")], (1, 4), {"b": weights(4)}),
@@ -74,7 +79,11 @@ OPERATORS = {
     "Squeeze all": ([node("Squeeze", "x")], (1, 1, 4), {}),
     "Unsqueeze": ([node("Unsqueeze", "xs")], (1, 4), {"s": np.array([-1, 1])}),
     "Concat": ([node("Relu", "x", "t"), node("Concat", "txb", axis=1)], (1, 4), {"b": weights(1, 2)}),
-    "Slice": ([node("Slice", "xseat")], (1, 6), {"s": np.array([5]), "e": np.array([-100]), "a": np.array([1]), "t": np.array([-2])}),
+    "Slice": (
+        [node("Slice", "xseat")],
+        (1, 6),
+        {"s": np.array([5]), "e": np.array([-100]), "a": np.array([1]), "t": np.array([-2])},
+    ),
     "Gather": ([node("Gather", "xi", axis=1)], (1, 4), {"i": np.array([[3, 0], [-1, 2]])}),
     "Split": ([node("Split", "x", ("t", "y"), axis=1)], (1, 4), {}),
     "Pad": ([node("Pad", "xp")], (1, 2, 3), {"p": np.array([0, 1, 0, 0, 0, 2])}),
@@ -88,10 +97,18 @@ OPERATORS = {
         {"s": weights(3), "b": weights(3), "m": weights(3), "v": np.array([0.5, 1.0, 2.0])},
     ),
     "Conv": ([node("Conv", "xwb")], (1, 2, 5, 6), {"w": weights(3, 2, 3, 2), "b": weights(3)}),
-    "Conv with strides and pads": ([node("Conv", "xw", strides=[2, 1], pads=[1, 0, 2, 1])], (1, 2, 5, 6), {"w": weights(3, 2, 3, 2)}),
+    "Conv with strides and pads": (
+        [node("Conv", "xw", strides=[2, 1], pads=[1, 0, 2, 1])],
+        (1, 2, 5, 6),
+        {"w": weights(3, 2, 3, 2)},
+    ),
     "Conv with dilations": ([node("Conv", "xw", dilations=[2, 2])], (1, 1, 6, 7), {"w": weights(2, 1, 2, 3)}),
     "Conv in groups": ([node("Conv", "xw", group=2)], (1, 4, 4, 4), {"w": weights(6, 2, 2, 2)}),
-    "Conv padded to the same size": ([node("Conv", "xw", auto_pad="SAME_UPPER", strides=[2, 2])], (1, 1, 5, 6), {"w": weights(1, 1, 2, 3)}),
+    "Conv padded to the same size": (
+        [node("Conv", "xw", auto_pad="SAME_UPPER", strides=[2, 2])],
+        (1, 1, 5, 6),
+        {"w": weights(1, 1, 2, 3)},
+    ),
     "Conv of one axis": ([node("Conv", "xw", pads=[1, 1])], (1, 2, 6), {"w": weights(3, 2, 3)}),
     "Conv of three axes": ([node("Conv", "xw")], (1, 1, 3, 4, 3), {"w": weights(2, 1, 2, 2, 2)}),
     "AveragePool": ([node("AveragePool", "x", kernel_shape=[2, 2], strides=[2, 2])], (1, 2, 4, 6), {}),
@@ -156,7 +173,7 @@ def test_acas_xu_style_file():
     """Input (1, 1, 1, 5), normalised, flattened, six layers of 50 by MatMul and Add."""
     sizes = [5, 50, 50, 50, 50, 50, 50, 5]
     nodes, constants = [node("Sub", ["x", "mean"], "c"), node("Flatten", "c", "h0", axis=1)], {"mean": weights(1, 1, 1, 5)}
-    for layer, (before, size) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for layer, (before, size) in enumerate(itertools.pairwise(sizes)):
         constants[f"w{layer}"], constants[f"b{layer}"] = weights(before, size) / np.sqrt(before), weights(size)
         last = layer == len(sizes) - 2
         nodes.append(node("MatMul", [f"h{layer}", f"w{layer}"], [f"m{layer}"]))
@@ -224,7 +241,9 @@ def test_a_model_that_ends_in_a_relu_has_no_layer_after_it():
 
 
 def test_convolutions_are_sparse():
-    network = agrees(model([node("Conv", "xw", "t"), node("Relu", "t")], (1, 1, 20, 20), {"w": weights(2, 1, 3, 3)}), (1, 1, 20, 20))
+    network = agrees(
+        model([node("Conv", "xw", "t"), node("Relu", "t")], (1, 1, 20, 20), {"w": weights(2, 1, 3, 3)}), (1, 1, 20, 20)
+    )
     assert "sparse" in repr(network.layers[0])
 
 
@@ -272,7 +291,9 @@ def test_one_of_several_outputs_is_chosen_by_name():
 
 @pytest.mark.parametrize("kind", ["Sigmoid", "Tanh", "LeakyRelu", "Softmax", "Exp", "Abs", "Gelu"])
 def test_unsupported_operators_are_named(kind):
-    with pytest.raises(UnsupportedOperator, match=rf"ModelProto: node '?{kind}_1'? \({kind}\) is a {kind}; only piecewise-linear.*Relu"):
+    with pytest.raises(
+        UnsupportedOperator, match=rf"ModelProto: node '?{kind}_1'? \({kind}\) is a {kind}; only piecewise-linear.*Relu"
+    ):
         load(model([node(kind, "x")]))
 
 

@@ -79,7 +79,9 @@ def test_options_are_checked_at_the_door(tmp_path):
 def snippets(name):
     """Python blocks of a page, with the line where each starts."""
     text = (ROOT / name).read_text()
-    return [(text[: match.start()].count("\n") + 1, match.group(1)) for match in re.finditer(r"```python\n(.*?)```", text, re.DOTALL)]
+    return [
+        (text[: match.start()].count("\n") + 1, match.group(1)) for match in re.finditer(r"```python\n(.*?)```", text, re.DOTALL)
+    ]
 
 
 @pytest.mark.parametrize(("line", "code"), snippets("README.md"))

@@ -9,7 +9,9 @@ from tessella import Bound, Counted, FileError, OptionError, Side
 from tessella.result import decode_int, encode_int, format_count, format_maps, maps
 
 
-@pytest.mark.parametrize("value", [0, 1, 243, 2**53 + 1, 2**64, 2**64 + 1, 3**300, 7**40_000], ids=lambda value: f"{value.bit_length()} bits")
+@pytest.mark.parametrize(
+    "value", [0, 1, 243, 2**53 + 1, 2**64, 2**64 + 1, 3**300, 7**40_000], ids=lambda value: f"{value.bit_length()} bits"
+)
 def test_json_keeps_every_digit(value):
     bound = Bound(value, Side.LOWER, Counted.PATTERNS, method="test", confidence=0.95, seconds=1.25)
     again = Bound.from_json(bound.to_json())
@@ -43,7 +45,9 @@ def test_upper_bounds_are_written_rounded_up_and_lower_bounds_down():
 
 
 def test_repr_says_what_is_claimed():
-    assert repr(Bound(8, Side.LOWER, confidence=0.95)) == "Bound(at least 8 = 2^3.00 full-dimensional regions, with 95 % confidence)"
+    assert (
+        repr(Bound(8, Side.LOWER, confidence=0.95)) == "Bound(at least 8 = 2^3.00 full-dimensional regions, with 95 % confidence)"
+    )
     assert "estimated" in repr(Bound(8, Side.ESTIMATE, confidence=0.0))
     assert "exactly 0 full" in repr(Bound(0, Side.EXACT))
 
@@ -67,7 +71,15 @@ def test_impossible_claims_are_refused(make):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "{}", '{"schema": 99, "value": 1, "side": "upper"}', '{"schema": 1}', '{"schema": 1, "value": "zz", "side": "upper"}'],
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"schema": 99, "value": 1, "side": "upper"}',
+        '{"schema": 1}',
+        '{"schema": 1, "value": "zz", "side": "upper"}',
+    ],
 )
 def test_foreign_json_is_refused(text):
     with pytest.raises(FileError):

@@ -132,8 +132,9 @@ def formulate(  # noqa: PLR0913  one keyword per option
     bounds
         Proved bounds on the preactivations over the domain.
     positivity
-        Whether to maximise f, which is at most ``h + (1 - z) H`` for every unstable unit: a solution with f > 0 has only
-        active units with positive outputs.  f is never above the smallest H.  Without it the objective is 0.
+        Whether to maximise f, which is at most ``h + (1 - z) M`` for every unstable unit, with the largest H as M: a solution
+        with f > 0 has only active units with positive outputs.  The paper has each unit's own H here; then a unit with a very
+        small H, true or from rounding, keeps f that small in every solution.  Without positivity the objective is 0.
     valid_inequalities
         Whether to add that a unit without a positive bias is active only with an active unit behind a positive weight, and
         one with a positive bias is inactive only with an active unit behind a negative weight.  They hold where a unit is
@@ -341,16 +342,17 @@ def _add_valid_inequalities(
 
 
 def _add_positivity(parts: _Parts, bounds: PreactivationBounds, layers: Sequence[UnitColumns]) -> int:
-    """The column f and its rows ``f <= h + (1 - z) H``; without unstable units f is 1, for the one pattern."""
-    most = [high[columns.binary >= 0] for high, columns in zip(bounds.upper, layers, strict=True)]
-    smallest = np.concatenate(most).min(initial=np.inf)
-    (f,) = parts.columns(["f"], np.zeros(1), np.array([smallest if np.isfinite(smallest) else 1.0]))
-    for number, (ends, columns) in enumerate(zip(most, layers, strict=True), start=1):
+    """The column f and its rows ``f <= h + (1 - z) M``; without unstable units f is 1, for the one pattern."""
+    high = np.concatenate([ends[columns.binary >= 0] for ends, columns in zip(bounds.upper, layers, strict=True)])
+    most = float(high.max()) if high.size else 1.0
+    (f,) = parts.columns(["f"], np.zeros(1), np.array([most]))
+    for number, columns in enumerate(layers, start=1):
         units = np.flatnonzero(columns.binary >= 0)
         blocks = [
             _one_each(np.full(len(units), f), 1.0),
             _one_each(columns.output[units], -1.0),
-            _one_each(columns.binary[units], ends),
+            _one_each(columns.binary[units], most),
         ]
-        parts.rows([f"positive_{number}_{unit}" for unit in units], blocks, np.full(len(units), -np.inf), ends)
+        ends = np.full(len(units), -np.inf), np.full(len(units), most)
+        parts.rows([f"positive_{number}_{unit}" for unit in units], blocks, *ends)
     return int(f)

@@ -88,8 +88,8 @@ class Tensor:
 
     def take(self, index: npt.NDArray[np.int64]) -> "Tensor":
         """Pick elements by flat index: reshaping, transposing, slicing and repeating are all this."""
+        check_size(index.size, "a tensor")
         flat = index.ravel()
-        check_size(flat.size, "a tensor")
         terms = {signal: matrix[flat] for signal, matrix in self.terms.items()}
         return Tensor(index.shape, terms, self.constant[flat])
 

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba import njit
 
 from tessella.network import Floats
 
@@ -36,8 +37,6 @@ _PATIENCE = 100  # iterations
 
 
 def _jit() -> Callable[[Any], Any]:
-    from numba import njit  # a kernel module is imported on use only
-
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
 
     def decorate(function: Any) -> Any:
@@ -143,7 +142,7 @@ def _duals(a: Floats, c: Floats, tight: Any, basic: Any, k: int, inverse: Floats
 
 
 @_compiled
-def _point(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
+def _point(
     a: Floats,
     lower: Floats,
     upper: Floats,
@@ -162,7 +161,7 @@ def _point(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
 ) -> float:
     """The basis' point and row values; returns the value of the dual function."""
     m, n = a.shape
-    value = 0.0
+    value: Any = 0.0
     for j in range(n):
         if place[j] < 0:
             x[j] = upper[j] if d[j] > 0.0 else lower[j]
@@ -192,12 +191,11 @@ def _point(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
 
 
 @_compiled
-def _most_violated(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
+def _most_violated(
     lower: Floats, upper: Floats, row_lower: Floats, row_upper: Floats, basic: Any, k: int, place: Any, x: Floats, rows: Floats
-) -> tuple[int, float]:
+) -> Any:
     """The basic variable furthest outside its bounds (n + i for row i, -1 if none), and by how much (negative: below)."""
-    leaving, worst, violation = -1, _VIOLATION, 0.0
-    n = len(x)
+    n, leaving, worst, violation = len(x), -1, _VIOLATION, 0.0
     for q in range(k):
         j = basic[q]
         over, under = x[j] - upper[j], lower[j] - x[j]
@@ -257,7 +255,7 @@ def _sift(times: Floats, order: Any, start: int, count: int) -> None:
 
 
 @_compiled
-def _entering(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
+def _entering(
     lower: Floats,
     upper: Floats,
     row_lower: Floats,
@@ -305,7 +303,7 @@ def _entering(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
 
 
 @_compiled
-def _proved_infeasible(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
+def _proved_infeasible(
     a: Floats,
     lower: Floats,
     upper: Floats,
@@ -334,8 +332,17 @@ def _proved_infeasible(  # noqa: PLR0913, PLR0917  plain arrays, see the top of 
 
 
 @_compiled
-def _exchange(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
-    a: Floats, tight: Any, basic: Any, k: int, inverse: Floats, place: Any, alpha: Floats, leaving: int, entering: int, column: Floats
+def _exchange(
+    a: Floats,
+    tight: Any,
+    basic: Any,
+    k: int,
+    inverse: Floats,
+    place: Any,
+    alpha: Floats,
+    leaving: int,
+    entering: int,
+    column: Floats,
 ) -> int:
     """Update the inverse for one exchange of variables; returns the new size of the basis."""
     n = a.shape[1]
@@ -391,7 +398,7 @@ def _exchange(  # noqa: PLR0913, PLR0917  plain arrays, see the top of the file
 
 
 @_compiled
-def solve(  # noqa: PLR0913, PLR0914, PLR0917  plain arrays, see the top of the file
+def solve(
     a: Floats,
     c: Floats,
     lower: Floats,
@@ -450,7 +457,7 @@ def solve(  # noqa: PLR0913, PLR0914, PLR0917  plain arrays, see the top of the 
     largest = 0.0
     for j in range(n):
         largest = max(largest, abs(c[j]))
-    perturbation = _NOISE * largest
+    perturbation = _NOISE * largest if largest > 0.0 else _NOISE
     for j in range(n):
         cost[j] = c[j] + perturbation * noise[j]
     _mark(tight, basic, k, place, n)
@@ -474,13 +481,9 @@ def solve(  # noqa: PLR0913, PLR0914, PLR0917  plain arrays, see the top of the 
                 cost[j] = c[j] + perturbation * noise[j]
             _duals(a, cost, tight, basic, k, inverse, y, d)
         _tableau_row(a, tight, basic, k, inverse, place, leaving, alpha)
-        entering = _entering(
-            lower, upper, row_lower, row_upper, tight, k, y, d, alpha, place, times, order, violation
-        )
+        entering = _entering(lower, upper, row_lower, row_upper, tight, k, y, d, alpha, place, times, order, violation)
         if entering < 0:
-            if _proved_infeasible(
-                a, lower, upper, row_lower, row_upper, tight, k, alpha, leaving, violation, times, column
-            ):
+            if _proved_infeasible(a, lower, upper, row_lower, row_upper, tight, k, alpha, leaving, violation, times, column):
                 return INFEASIBLE, k, iterations, -np.inf
             break
         k = _exchange(a, tight, basic, k, inverse, place, alpha, leaving, entering, column)

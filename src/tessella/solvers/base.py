@@ -132,7 +132,7 @@ def outward(model: Model, bound: float, objective: float | None) -> float | None
     return bound if math.isfinite(bound) else None
 
 
-def linear_bound(model: Model, multipliers: Floats) -> float:
+def linear_bound(model: Model, multipliers: Floats, optimum: float | None) -> float:
     """The bound that multipliers of the rows prove for the linear relaxation; infinite if they prove none.
 
     For any y, ``c x = y (A x) + (c - A' y) x``, and both terms are largest at ends of the rows' and columns' intervals.  So
@@ -145,7 +145,18 @@ def linear_bound(model: Model, multipliers: Floats) -> float:
         The problem.
     multipliers
         One number per row; the dual values of an optimal solution prove the most.
+    optimum
+        What the solver calls the optimum, if it does: the answer where columns without bounds leave nothing to prove.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> model = Model(("x", "y"), [0, 0], [1, 1], [False, False], [1, 1], csr_array([[1.0, 2.0]]), ("r",), [0], [2], maximize=True)
+    >>> round(linear_bound(model, np.array([0.5]), None), 9), round(linear_bound(model, np.array([0.0]), None), 9)
+    (1.5, 2.0)
     """
+    if multipliers.shape != model.row_lower.shape:
+        return math.inf if optimum is None else optimum
     sign = 1.0 if model.maximize else -1.0
     weights = sign * np.nan_to_num(multipliers)
     weights = np.where((weights > 0.0) & (model.row_upper == np.inf), 0.0, weights)
@@ -153,9 +164,10 @@ def linear_bound(model: Model, multipliers: Floats) -> float:
     reduced = sign * model.objective - np.asarray(model.rows.T @ weights)
     sizes = np.abs(model.objective) + np.asarray(abs(model.rows).T @ np.abs(weights))
     with np.errstate(invalid="ignore"):  # 0 times infinity is 0 here
-        sums = np.nan_to_num(np.where(weights > 0.0, weights * model.row_upper, weights * model.row_lower), posinf=np.inf)
-        ends = np.nan_to_num(np.where(reduced > 0.0, reduced * model.upper, reduced * model.lower), posinf=np.inf)
-        reach = np.nan_to_num(sizes * np.maximum(np.abs(model.lower), np.abs(model.upper)), posinf=np.inf)
+        sums = np.where(weights > 0.0, weights * model.row_upper, weights * model.row_lower)
+        ends = np.where(reduced > 0.0, reduced * model.upper, reduced * model.lower)
+        reach = sizes * np.maximum(np.abs(model.lower), np.abs(model.upper))
     terms = sum(model.rows.shape) + 4
-    rounding = terms * np.finfo(np.float64).eps * float(np.abs(sums).sum() + reach.sum())
-    return sign * (float(sums.sum() + ends.sum()) + rounding)
+    rounding = terms * float(np.finfo(np.float64).eps) * float(np.abs(np.nan_to_num(sums)).sum() + np.nansum(reach))
+    bound = float(np.nansum(sums) + np.nansum(ends)) + rounding
+    return optimum if optimum is not None and not math.isfinite(bound) else sign * bound

@@ -51,14 +51,14 @@ class HiGHS:
         """
         check_seconds(seconds)
         start = time.perf_counter()
-        highspy = package("highspy", "HiGHS")
+        highspy, whole = package("highspy", "HiGHS"), bool(model.integer.any()) and not relaxed
         with failures("HiGHS"), ThreadPoolExecutor(1) as own:
-            solver = self._load(highspy, model, seconds, whole=bool(model.integer.any()) and not relaxed)
+            solver = self._load(highspy, model, seconds, whole=whole)
             own.submit(solver.run).result()
             status = solver.getModelStatus()
             if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
                 return Solution(settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
-            return _read(highspy, solver, model, start)
+            return _read(highspy, solver, model, start, whole=whole)
 
     def _load(self, highspy: Any, model: Model, seconds: float | None, *, whole: bool) -> Any:
         solver = highspy.Highs()
@@ -70,6 +70,7 @@ class HiGHS:
             "dual_feasibility_tolerance": self.feasibility,
             "mip_feasibility_tolerance": self.feasibility,
             "mip_rel_gap": 0.0,
+            "small_matrix_value": 1e-12,  # smaller coefficients are dropped
         }
         if seconds is not None:
             options["time_limit"] = float(seconds)
@@ -94,7 +95,7 @@ class HiGHS:
         return solver
 
 
-def _read(highspy: Any, solver: Any, model: Model, start: float) -> Solution:
+def _read(highspy: Any, solver: Any, model: Model, start: float, *, whole: bool) -> Solution:
     codes = highspy.HighsModelStatus
     status = {
         codes.kOptimal: Status.OPTIMAL,
@@ -113,14 +114,9 @@ def _read(highspy: Any, solver: Any, model: Model, start: float) -> Solution:
     feasible = status is Status.OPTIMAL or info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     objective = float(info.objective_function_value) if feasible else None
     values: Floats | None = np.array(found.col_value, dtype=np.float64) if feasible else None
-    if list(solver.getLp().integrality_):
+    if whole:
         bound = float(info.mip_dual_bound)
     else:
-        bound = _linear_bound(np.array(found.row_dual, dtype=np.float64), model, objective)
+        duals: Floats = np.array(found.row_dual, dtype=np.float64)
+        bound = linear_bound(model, duals, objective if status is Status.OPTIMAL else None)
     return Solution(status, objective, outward(model, bound, objective), values, time.perf_counter() - start)
-
-
-def _linear_bound(duals: Floats, model: Model, objective: float | None) -> float:
-    """What the dual values prove; where a column has no bounds of its own, what HiGHS says of an optimum."""
-    bound = linear_bound(model, duals) if duals.shape == model.row_lower.shape else np.inf
-    return objective if not np.isfinite(bound) and objective is not None else bound

@@ -29,6 +29,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     """Bound every preactivation over a domain.
 
     Each method starts from the bounds of the one before it and is at least as tight.  All bounds are rounded outward.
+    Ctrl-C returns what is proved so far.
 
     Parameters
     ----------
@@ -62,16 +63,20 @@ def tighten(  # noqa: PLR0913  one keyword per option
         raise OptionError(msg)
     order = list(Method)[: list(Method).index(chosen) + 1]
     tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
-    previous, late = list[Pair](), 0
+    previous, late, interrupted = list[Pair](), 0, False
     for stage in order:
+        if interrupted:
+            break
         known, late = list[Pair](), 0
         for number, layer in enumerate(network.layers):
             bounds = _cheap(network, domain, known, stage)
             bounds = intersect(previous[number], bounds) if previous else bounds
             todo = _undecided(layer, bounds) if _needs_optimising(stage, domain, number) else 0
             tick(layer.units - todo)
-            if todo:
-                bounds, missed = optimise(
+            if interrupted:
+                late += todo
+            elif todo:
+                bounds, missed, interrupted = optimise(
                     network,
                     domain,
                     known,

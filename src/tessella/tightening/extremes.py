@@ -8,7 +8,7 @@ import numpy as np
 
 from tessella.domain import Domain
 from tessella.network import Floats, Network
-from tessella.parallel import run
+from tessella.parallel import Stop, run
 from tessella.tightening.relaxation import Pair, relax
 
 _LARGEST = 50_000_000  # entries of the rows' matrix; beyond, a layer keeps the bounds it has
@@ -25,7 +25,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     seconds: float,
     executor: Executor | None,
     progress: Callable[[int], None],
-) -> tuple[Pair, int]:
+) -> tuple[Pair, int, bool]:
     """Tighten one layer's bounds; units that are decided already are left alone.
 
     Parameters
@@ -47,7 +47,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
 
     Returns
     -------
-    The tightened bounds, and how many units' searches ran out of time.
+    The tightened bounds, how many units' searches were cut short, and whether Ctrl-C was why.
     """
     layer = network.layers[len(known)]
     low, high = start[0].copy(), start[1].copy()
@@ -55,15 +55,20 @@ def optimise(  # noqa: PLR0913  one parameter per option
     rows = 2 * sum(int((layer.rectified & (a < 0) & (b > 0)).sum()) for layer, (a, b) in zip(network.layers, known, strict=False))
     if rows * (rows // 2 + network.input_dim) > _LARGEST:
         progress(len(undecided))
-        return (low, high), len(undecided)
+        return (low, high), len(undecided), False
     batches = [undecided[place : place + _BATCH] for place in range(0, len(undecided), _BATCH)]
-    tasks = [(network, domain, list(known), batch, low[batch], high[batch], branch, seconds) for batch in batches]
-    late = 0
-    for number, (lower, upper, unproved) in run(_extremes, tasks, executor):
-        low[batches[number]], high[batches[number]] = lower, upper
-        late += unproved
-        progress(len(batches[number]))
-    return (low, high), late
+    stop, late, left = Stop(), 0, len(undecided)
+    tasks = [(network, domain, list(known), batch, low[batch], high[batch], branch, seconds, stop) for batch in batches]
+    try:
+        for number, (lower, upper, unproved) in run(_extremes, tasks, executor):
+            low[batches[number]], high[batches[number]] = lower, upper
+            late += unproved
+            left -= len(batches[number])
+            progress(len(batches[number]))
+    except KeyboardInterrupt:
+        stop.asked = True
+        return (low, high), late + left, True
+    return (low, high), late, False
 
 
 def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain values
@@ -75,21 +80,21 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
     high: Floats,
     branch: bool,  # noqa: FBT001  sent to other processes as plain values
     seconds: float,
+    stop: Stop,
 ) -> tuple[Floats, Floats, int]:
     """Lower and upper bounds of some units of one layer."""
-    from tessella.tightening.search import Search  # noqa: PLC0415  loads the compiler
+    from tessella.tightening.search import Limit, Search  # noqa: PLC0415  loads the compiler
 
     relaxation = relax(network, domain, known)
     search = Search(network, relaxation, len(known), np.flatnonzero(domain.box.free), domain.box.lower)
     low, high, late = low.copy(), high.copy(), 0
     for place, unit in enumerate(units):
-        begin = perf_counter()
-        above = search.maximise(int(unit), 1.0, float(high[place]), seconds, branch=branch)
+        limit = Limit(perf_counter() + seconds, stop)
+        above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=branch)
         high[place] = above.bound
         complete = above.complete
         if above.bound > 0.0:  # else it is stably inactive, and its lower end does not matter
-            left = seconds - (perf_counter() - begin)
-            below = search.maximise(int(unit), -1.0, float(-low[place]), left, branch=branch)
+            below = search.maximise(int(unit), -1.0, float(-low[place]), limit, branch=branch)
             low[place] = min(-below.bound, high[place])
             complete = complete and below.complete
         late += not complete

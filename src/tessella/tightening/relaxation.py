@@ -94,21 +94,19 @@ def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
     """The relaxation of all layers whose bounds are known, with the next layer as target."""
     box = domain.box
     columns = np.flatnonzero(box.free)
-    unstable = [
-        layer.rectified & (low < 0.0) & (high > 0.0) for layer, (low, high) in zip(network.layers, known, strict=False)
-    ]
+    unstable = [layer.rectified & (low < 0.0) & (high > 0.0) for layer, (low, high) in zip(network.layers, known, strict=False)]
     count = len(columns) + sum(int(mask.sum()) for mask in unstable)
     offset, scale = np.zeros(count), np.ones(count)
     offset[: len(columns)], scale[: len(columns)] = box.lower[columns], (box.upper - box.lower)[columns]
     reach = np.ones(count)
     reach[: len(columns)] = np.maximum(np.abs(box.lower), np.abs(box.upper))[columns]
     rows = _Rows(count, offset, scale)
-    values = _inputs(box, columns, count)
-    _domain_rows(rows, domain, values)
+    _domain_rows(rows, domain, columns)
+    values: Affine | None = None  # the outputs of the layer before; None for the inputs themselves
     first, position, variables, units = len(rows.lower), len(columns), list[int](), list[tuple[int, int]]()
     for number, (low, high) in enumerate(known):
         layer = network.layers[number]
-        before = values.through(layer, reach)
+        before = values.through(layer, reach) if values else _first_layer(layer, box, columns, count)
         line = lines(layer.rectified, low, high)
         coefficients, constant, error = before.coefficients.copy(), before.constant.copy(), before.error.copy()
         gone = layer.rectified & (high <= 0.0)
@@ -122,24 +120,30 @@ def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
             units.append((number, int(unit)))
             position += 1
         values = Affine(coefficients, constant, error)
-    target = values.through(network.layers[len(known)], reach)
+    layer = network.layers[len(known)]
+    target = values.through(layer, reach) if values else _first_layer(layer, box, columns, count)
     return rows.finish(first, np.array(variables, dtype=np.int64), units, target)
 
 
-def _inputs(box: Box, columns: np.ndarray, count: int) -> Affine:
-    coefficients = np.zeros((box.dim, count))
-    coefficients[columns, np.arange(len(columns))] = 1.0
-    return Affine(coefficients, np.where(box.free, 0.0, box.lower), np.zeros(box.dim))
+def _first_layer(layer: Layer, box: Box, columns: np.ndarray, count: int) -> Affine:
+    """The first layer's preactivations in terms of the free inputs."""
+    weight = layer.dense()
+    coefficients = np.zeros((layer.units, count))
+    coefficients[:, : len(columns)] = weight[:, columns]
+    fixed = np.where(box.free, 0.0, box.lower)
+    error = gamma(box.dim) * (np.abs(weight) @ np.abs(fixed) + np.abs(layer.bias))
+    return Affine(coefficients, weight @ fixed + layer.bias, error)
 
 
-def _domain_rows(rows: "_Rows", domain: Domain, inputs: Affine) -> None:
+def _domain_rows(rows: "_Rows", domain: Domain, columns: np.ndarray) -> None:
     if isinstance(domain, Box):
         return
     fixed = np.where(domain.box.free, 0.0, domain.box.lower)
-    reach = np.maximum(np.abs(domain.box.lower), np.abs(domain.box.upper))
     for normal, limit in zip(domain.matrix, domain.offset, strict=True):
-        slack = gamma(domain.dim) * float(np.abs(normal) @ reach + abs(limit))
-        rows.add(normal @ inputs.coefficients, limit - float(normal @ fixed), slack)
+        row = np.zeros(rows.count)
+        row[: len(columns)] = normal[columns]
+        slack = gamma(domain.dim) * float(np.abs(normal) @ np.abs(fixed) + abs(limit))
+        rows.add(row, limit - float(normal @ fixed), slack)
 
 
 class _Rows:

@@ -15,9 +15,23 @@ import numpy as np
 
 from tessella.kernel.program import EMPTY, Basis, Outcome, Program
 from tessella.network import Floats, Network
+from tessella.parallel import Stop
 from tessella.tightening.relaxation import Relaxation
 
 _CLOSE = 1e-8  # of the target's known range: what two bounds may differ by and count as equal
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """When to stop: at a time of `perf_counter`, or when asked."""
+
+    time: float
+    stop: Stop
+
+    @property
+    def reached(self) -> bool:
+        """Whether it is time."""
+        return self.stop.asked or perf_counter() > self.time
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +67,7 @@ class Search:
         self._lower = np.zeros(len(relaxation.upper))
         self._undecided = np.zeros(len(relaxation.units), dtype=np.int8)
 
-    def maximise(self, unit: int, sign: float, known: float, seconds: float, *, branch: bool) -> Extreme:
+    def maximise(self, unit: int, sign: float, known: float, limit: Limit, *, branch: bool) -> Extreme:
         """Bound ``sign * preactivation`` of a target unit from above.
 
         Parameters
@@ -62,12 +76,12 @@ class Search:
             The target.
         known
             A bound that is proved already; the result is never above it.
-        seconds
+        limit
             When to stop.
         branch
             Whether to branch at all; without, this is the LP bound.
         """
-        start, relaxation = perf_counter(), self._relaxation
+        relaxation = self._relaxation
         objective, constant, error = relaxation.objective(unit, sign)
         ends = constant + error
         root = self._solve(objective, self._undecided, EMPTY, -np.inf)
@@ -80,7 +94,7 @@ class Search:
         heap = [(-bound, next(numbers), self._undecided, root.basis, self._branching(root, self._undecided))]
         while heap:
             bound = -heap[0][0]
-            if bound <= reached + close or perf_counter() - start > seconds:
+            if bound <= reached + close or limit.reached:
                 break
             _, _, states, basis, unit_to_split = heapq.heappop(heap)
             if unit_to_split < 0:

@@ -87,7 +87,8 @@ class UpperBounds:
     def __repr__(self) -> str:
         """One line a person can read."""
         where = f" on {self.domain.describe()}" if self.domain else ""
-        return f"UpperBounds(at most {format_count(self.best, Side.UPPER)} regions, of {self.network.shape}{where})"
+        regions = f"{format_count(self.best, Side.UPPER)} region{'' if self.best == 1 else 's'}"
+        return f"UpperBounds(at most {regions}, of {self.network.shape}{where})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

@@ -1,0 +1,25 @@
+"""The command line: what a person types."""
+
+import sys
+
+import typer
+
+from tessella.cli.commands import app
+from tessella.errors import TessellaError
+
+
+def main() -> None:
+    """Run the command line; errors end in one line on stderr."""
+    debug = "--debug" in sys.argv[1:]
+    try:
+        app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
+    except TessellaError as error:
+        if debug:
+            raise
+        typer.echo(f"tessella: error: {error}", err=True)
+        sys.exit(2)
+    except Exception as error:
+        if debug:
+            raise
+        typer.echo(f"tessella: internal error: {type(error).__name__}: {error} (--debug shows where; please report it)", err=True)
+        sys.exit(1)

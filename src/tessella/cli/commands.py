@@ -1,0 +1,311 @@
+"""The commands."""
+
+import os
+from importlib.resources import as_file, files
+from typing import Annotated, Any
+
+import typer
+
+import tessella
+from tessella.cli import drawing
+from tessella.cli.options import (
+    AsJson,
+    BoxOption,
+    Debug,
+    MethodOption,
+    Model,
+    PropertyOption,
+    Quiet,
+    ReluOutput,
+    SecondsPerUnit,
+    ShapeOption,
+    Workers,
+    need_domain,
+    read_domain,
+    read_domains,
+    read_network,
+    whole_numbers,
+)
+from tessella.domain import Box
+from tessella.errors import OptionError
+from tessella.network import Network
+from tessella.preactivation import Method
+from tessella.result import Bound, Side
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
+
+app = typer.Typer(
+    name="tessella",
+    help="How many linear regions does a ReLU network have?",
+    epilog="Start with: tessella demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001  the framework calls it so
+    if asked:
+        typer.echo(f"tessella {tessella.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    _asked: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _debug: Debug = False,
+) -> None:
+    """How many linear regions does a ReLU network have?"""
+
+
+@app.command()
+def upper(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.")] = None,
+    widths: Annotated[
+        str | None, typer.Option("--widths", metavar="SIZES", help="Inputs and ReLUs per layer instead of a model.")
+    ] = None,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    method: MethodOption = Method.MILP,
+    seconds_per_unit: SecondsPerUnit = 10.0,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Bound the number of regions from above.
+
+    With a domain (--box or --property) the weights count too: the empirical bound knows which units are stable there.
+
+    Examples
+    --------
+        tessella upper model.onnx
+
+        tessella upper model.onnx --box 0,1 --relu-output
+
+        tessella upper --widths 784,11,11,10
+
+        tessella upper model.onnx --box 0,1 --method linear --json
+    """
+    if (model is None) == (widths is None):
+        msg = "give either a model, as in 'tessella upper model.onnx', or a shape, as in 'tessella upper --widths 784,11,11,10'"
+        raise OptionError(msg)
+    if model is None:
+        _refuse(box=box, property=property_file, input_shape=input_shape, relu_output=relu_output)
+        _upper_of_widths(whole_numbers(widths or "", "--widths"), as_json=as_json, quiet=quiet)
+        return
+    network = read_network(model, input_shape, relu_output=relu_output)
+    domain = read_domain(network, box, property_file)
+    found = (
+        None if domain is None else _stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
+    )
+    bounds = tessella.upper_bounds(network, domain, stability=found)
+    if as_json:
+        drawing.print_json({"model": model, **bounds.to_dict()})
+        return
+    where = f"on {domain.describe()}" if domain else "on any domain"
+    title = f"{os.path.basename(model)}: {network.shape}, {network.relus} ReLUs, {where}"
+    drawing.print_bounds(bounds.bounds, title, quiet=quiet)
+    if domain is None and not quiet:
+        drawing.console().print("\nGive a domain (--box 0,1) for the empirical bound, which knows the weights.")
+
+
+@app.command()
+def show(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    input_shape: ShapeOption = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Show a model's layers, units, parameters and domain, as Tessella reads them.
+
+    Examples
+    --------
+        tessella show model.onnx
+
+        tessella show acasxu.onnx --property prop_1.vnnlib
+
+        tessella show model.npz --box 0,1 --json
+    """
+    network = read_network(model, input_shape, relu_output=relu_output)
+    domains = read_domains(network, box, property_file)
+    if as_json:
+        drawing.print_json(_described(model, network, domains))
+    elif quiet:
+        typer.echo(repr(network))
+    else:
+        drawing.print_network(os.path.basename(model), network, domains)
+
+
+@app.command()
+def stability(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    method: MethodOption = Method.MILP,
+    seconds_per_unit: SecondsPerUnit = 10.0,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Find the units that never change their state over a domain.
+
+    Ctrl-C ends with what is proved so far.
+
+    Examples
+    --------
+        tessella stability model.onnx --box 0,1
+
+        tessella stability acasxu.onnx --property prop_1.vnnlib --method linear
+
+        tessella stability model.onnx --box 0,1 --json > stability.json
+    """
+    network = read_network(model, input_shape, relu_output=relu_output)
+    domain = need_domain(network, box, property_file)
+    found = _stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
+    if as_json:
+        drawing.print_json({"model": model, **found.to_dict()})
+    elif quiet:
+        typer.echo(f"{found.totals()['unstable']}")
+    else:
+        drawing.print_stability(f"{os.path.basename(model)}: {network.shape} on {domain.describe()}", found)
+
+
+@app.command()
+def export(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .mps or .lp file (or .gz) to write.")],
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    method: MethodOption = Method.MILP,
+    seconds_per_unit: SecondsPerUnit = 10.0,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    relu_output: ReluOutput = False,
+    outputs: Annotated[
+        bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
+    ] = False,
+    valid_inequalities: Annotated[
+        bool, typer.Option("--valid-inequalities/--no-valid-inequalities", help="Add the paper's valid inequalities.")
+    ] = True,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Write the MILP whose binaries are the activation patterns, for any solver.
+
+    Examples
+    --------
+        tessella export model.onnx --box 0,1 -o model.mps
+
+        tessella export model.onnx --box 0,1 --method linear --outputs -o model.lp
+    """
+    from tessella.formulation import formulate, write_model  # noqa: PLC0415  loads scipy
+
+    network = read_network(model, input_shape, relu_output=relu_output)
+    domain = need_domain(network, box, property_file)
+    found = _stability(network, domain, method, seconds_per_unit, workers, shown=not quiet)
+    formulation = formulate(
+        network, domain, found.bounds, positivity=not outputs, valid_inequalities=valid_inequalities, outputs=outputs
+    )
+    write_model(formulation.model, output)
+    if not quiet:
+        rows, columns = formulation.model.rows.shape
+        typer.echo(
+            f"{output}: {columns} variables ({len(formulation.binaries)} binary), {rows} rows, bounds by {found.bounds.method}"
+        )
+
+
+@app.command()
+def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False) -> None:
+    """Analyse a bundled network that was trained to read handwritten digits.
+
+    Examples
+    --------
+        tessella demo
+
+        tessella demo --json
+    """
+    with as_file(files("tessella") / "data" / "digits.onnx") as path:
+        network = tessella.load(path)
+    domain, out = Box.cube(0.0, 1.0, network.input_dim), drawing.console()
+    shown = not (as_json or quiet)
+    if shown:
+        out.print("A network trained on 8 x 8 images of handwritten digits, bundled with Tessella.\n")
+        drawing.print_network("digits.onnx", network, (domain,))
+        out.print()
+    found = _stability(network, domain, Method.MILP, 10.0, 0, shown=shown)
+    bounds = tessella.upper_bounds(network, domain, stability=found)
+    if as_json:
+        drawing.print_json({"model": "digits.onnx", **bounds.to_dict()})
+        return
+    if shown:
+        drawing.print_stability("Which units ever change their state?", found)
+        out.print()
+    drawing.print_bounds(bounds.bounds, "How many linear regions can it have?", quiet=quiet)
+    if shown:
+        out.print("\nEach line is proved, loosest first. MAPS is log2 of the count: so many ReLUs could at best do the same.")
+
+
+def _stability(  # noqa: PLR0913, PLR0917  the options of three commands
+    network: Network, domain: Box, method: Method, seconds: float, workers: int, *, shown: bool
+) -> Stability:
+    with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
+        return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads, progress=tick)
+
+
+def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
+    if len(sizes) < 2:
+        msg = f"--widths needs the number of inputs and at least one layer, such as 784,11,11,10; got {','.join(map(str, sizes))}"
+        raise OptionError(msg)
+    methods = {"raghu": tessella.raghu_bound, "montufar": tessella.montufar_bound, "configuration": tessella.configuration_bound}
+    bounds = tuple(Bound(method(sizes[0], sizes[1:]), Side.UPPER, method=name) for name, method in methods.items())
+    if as_json:
+        record = {bound.method: bound.to_dict() for bound in bounds}
+        drawing.print_json({"tessella": tessella.__version__, "input_dim": sizes[0], "widths": sizes[1:], "upper": record})
+    else:
+        drawing.print_bounds(bounds, f"{'-'.join(map(str, sizes))}: {sum(sizes[1:])} ReLUs, on any domain", quiet=quiet)
+
+
+def _described(model: str, network: Network, domains: tuple[Box, ...]) -> dict[str, Any]:
+    source = network.source
+    return {
+        "tessella": tessella.__version__,
+        "model": model,
+        "shape": network.shape,
+        "fingerprint": network.fingerprint,
+        "input_dim": network.input_dim,
+        "input_shape": list(source.input_shape) if source else [network.input_dim],
+        "output_dim": network.output_dim,
+        "widths": list(network.widths),
+        "relus": network.relus,
+        "parameters": network.parameters,
+        "layers": [
+            {"inputs": layer.inputs, "relus": layer.relus, "linear": layer.linear_units, "parameters": layer.parameters}
+            for layer in network.layers
+        ],
+        "check": {"points": source.points, "difference": source.difference} if source else None,
+        "domains": [{"lower": domain.lower.tolist(), "upper": domain.upper.tolist()} for domain in domains],
+    }
+
+
+def _refuse(**given: object) -> None:
+    for name, value in given.items():
+        if value:
+            msg = f"--{name.replace('_', '-')} goes with a model, not with --widths"
+            raise OptionError(msg)

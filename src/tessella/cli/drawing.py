@@ -1,0 +1,132 @@
+"""What a person sees: rich in a terminal, plain in a pipe."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import typer
+from rich import box as boxes
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tessella.domain import Box
+from tessella.errors import OptionError
+from tessella.network import Network
+from tessella.result import Bound, format_count, format_maps
+from tessella.stability import Stability
+
+Tick = Callable[[int, int], None]
+
+
+def console() -> Console:
+    """Rich in a terminal; plain and never wrapped in a pipe."""
+    piped = not sys.stdout.isatty()
+    return Console(width=200 if piped else None, highlight=False, markup=False, soft_wrap=piped)
+
+
+def table(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
+    """An empty table; columns are names and whether they hold numbers."""
+    plain = not sys.stdout.isatty()
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=None if plain else boxes.SIMPLE_HEAD, pad_edge=False)
+    for name, number in columns:
+        drawn.add_column(name, justify="right" if number else "left")
+    return drawn
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """A record as indented JSON."""
+    typer.echo(json.dumps(record, indent=2))
+
+
+def print_bounds(bounds: Sequence[Bound], title: str, *, quiet: bool) -> None:
+    """Upper bounds, loosest first; only the last number if quiet."""
+    if quiet:
+        best = bounds[-1]
+        typer.echo(str(best.value) if best.maps < 10_000 else format_count(best.value, best.side))
+        return
+    drawn = table(title, [("upper bound", False), ("regions, at most", True), ("MAPS", True)])
+    for bound in bounds:
+        drawn.add_row(bound.method, format_count(bound.value, bound.side), format_maps(bound.value, bound.side))
+    console().print(drawn)
+
+
+def print_network(name: str, network: Network, domains: Sequence[Box]) -> None:
+    """Layers, totals, the import's check, and the domain."""
+    columns = [("layer", True), ("inputs", True), ("ReLUs", True), ("linear", True), ("parameters", True), ("weights", False)]
+    drawn = table(f"{name}: {network.shape}", columns)
+    for number, layer in enumerate(network.layers, start=1):
+        kind = "dense" if isinstance(layer.weight, np.ndarray) else "sparse"
+        drawn.add_row(*map(str, (number, layer.inputs, layer.relus, layer.linear_units, f"{layer.parameters:,}", kind)))
+    out, source = console(), network.source
+    out.print(drawn)
+    shape = f", read row by row from {source.input_shape}" if source and len(source.input_shape) > 1 else ""
+    out.print(f"inputs      {network.input_dim:,}{shape}")
+    out.print(f"outputs     {network.output_dim:,}")
+    out.print(f"ReLUs       {network.relus:,} in {network.depth} layer{'' if network.depth == 1 else 's'}")
+    out.print(f"parameters  {network.parameters:,}")
+    if source and source.points:
+        out.print(
+            f"checked     against the {source.kind} model at {source.points} points: largest difference {source.difference:.1e}"
+        )
+    for number, domain in enumerate(domains, start=1):
+        fixed = domain.dim - domain.free_dim
+        note = f", {fixed} input{'' if fixed == 1 else 's'} fixed" if fixed else ""
+        label = "domain" if len(domains) == 1 else f"domain {number}"
+        out.print(f"{label:<11} {domain.describe()}{note}")
+    if not domains:
+        out.print("domain      not given (--box 0,1 or --property file.vnnlib)")
+
+
+def print_stability(title: str, found: Stability) -> None:
+    """One line per layer, and the total."""
+    heads = ["layer", "ReLUs", "stably active", "stably inactive", "unstable", "leaning active", "leaning inactive", "mean width"]
+    drawn = table(title, [(head, True) for head in heads])
+    kinds = ("active", "inactive", "unstable", "active_leaning", "inactive_leaning")
+    for row in found.rows():
+        leans = row["layer"] > 1  # the first layer's units read inputs, which lean nowhere
+        counts = [str(row[kind]) if leans or "leaning" not in kind else "-" for kind in kinds]
+        drawn.add_row(str(row["layer"]), str(row["relus"]), *counts, f"{row['mean_width']:.4g}")
+    total = found.totals()
+    drawn.add_row("all", str(found.network.relus), *(str(total[kind]) for kind in kinds), "")
+    out = console()
+    out.print(drawn)
+    late = found.bounds.unproved
+    note = f"; {late} unit{'' if late == 1 else 's'} ran out of time and keep what is proved" if late else ""
+    out.print(f"\nStable units are proved ({found.bounds.method}, {found.bounds.seconds:.1f} s){note}.")
+
+
+@contextmanager
+def progress_bar(text: str, *, shown: bool) -> Generator[Tick]:
+    """A bar on stderr, in a terminal only."""
+    if not shown or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=1)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def pool(workers: int) -> Generator[Executor | None]:
+    """Threads; the compiled code lets them run side by side."""
+    if workers < 0:
+        msg = f"--workers must be at least 0, got {workers}"
+        raise OptionError(msg)
+    count = workers or os.cpu_count() or 1
+    if count == 1:
+        yield None
+        return
+    with ThreadPoolExecutor(count) as threads:
+        yield threads

@@ -1,0 +1,99 @@
+"""The options that commands share, and what their texts mean."""
+
+from typing import Annotated
+
+import typer
+
+import tessella
+from tessella.domain import Box, check_dimension
+from tessella.errors import OptionError
+from tessella.network import Network
+from tessella.preactivation import Method
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
+BoxOption = Annotated[
+    str | None, typer.Option("--box", metavar="LOW,HIGH", help="The interval of every input, such as 0,1.", show_default=False)
+]
+PropertyOption = Annotated[
+    str | None, typer.Option("--property", metavar="FILE", help="A .vnnlib file whose input box to use.", show_default=False)
+]
+ShapeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--input-shape",
+        metavar="SIZES",
+        help="One input's shape, such as 3,32,32, if the file does not tell.",
+        show_default=False,
+    ),
+]
+MethodOption = Annotated[
+    Method, typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (the tightest).")
+]
+SecondsPerUnit = Annotated[
+    float, typer.Option("--seconds-per-unit", metavar="S", help="After this time a unit keeps what is proved so far.")
+]
+Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads to use; 0 for all cores.")]
+ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer only.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def read_network(model: str, input_shape: str | None, *, relu_output: bool) -> Network:
+    """Load the model that was named."""
+    shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
+    return tessella.load(model, input_shape=shape, relu_output=relu_output)
+
+
+def read_domains(network: Network, box: str | None, property_file: str | None) -> tuple[Box, ...]:
+    """The boxes that --box or --property describe; none if neither is given."""
+    if box is not None and property_file is not None:
+        msg = "give either --box or --property, not both"
+        raise OptionError(msg)
+    domains: tuple[Box, ...] = ()
+    if property_file is not None:
+        domains = tessella.load_domains(property_file)
+    if box is not None:
+        ends = _numbers(box, "--box")
+        if len(ends) != 2:
+            msg = f"--box takes the ends of an interval, such as 0,1; got {box!r}"
+            raise OptionError(msg)
+        domains = (Box.cube(ends[0], ends[1], network.input_dim),)
+    for domain in domains:
+        check_dimension(domain, network.input_dim)
+    return domains
+
+
+def read_domain(network: Network, box: str | None, property_file: str | None) -> Box | None:
+    """The one box that is described, if any."""
+    domains = read_domains(network, box, property_file)
+    if len(domains) > 1:
+        msg = f"{property_file}: has {len(domains)} input boxes ('tessella show' lists them); one box at a time can be given with --box"
+        raise OptionError(msg)
+    return domains[0] if domains else None
+
+
+def need_domain(network: Network, box: str | None, property_file: str | None) -> Box:
+    """The one box that is described; there must be one."""
+    domain = read_domain(network, box, property_file)
+    if domain is None:
+        msg = "say which inputs to consider: --box 0,1 or --property file.vnnlib"
+        raise OptionError(msg)
+    return domain
+
+
+def whole_numbers(text: str, option: str) -> list[int]:
+    """Whole numbers separated by commas."""
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        msg = f"{option} takes whole numbers separated by commas; got {text!r:.80}"
+        raise OptionError(msg) from error
+
+
+def _numbers(text: str, option: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError as error:
+        msg = f"{option} takes numbers separated by commas; got {text!r:.80}"
+        raise OptionError(msg) from error

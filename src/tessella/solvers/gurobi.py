@@ -1,0 +1,147 @@
+"""Gurobi, through its package gurobipy."""
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tessella.errors import SolverError
+from tessella.formulation.model import Model
+from tessella.network import Floats
+from tessella.solvers.base import (
+    FEASIBILITY,
+    Solution,
+    Status,
+    check_options,
+    check_seconds,
+    failures,
+    linear_bound,
+    outward,
+    package,
+    settled,
+)
+
+_TOO_LARGE, _NO_LICENCE = 10010, 10009  # error codes
+_INFINITE = 1e20  # and what is larger
+
+
+@dataclass(frozen=True, slots=True)
+class Gurobi:
+    """The solver Gurobi; commercial, the free licence of its package takes up to 2,000 columns and 2,000 rows.
+
+    Parameters
+    ----------
+    threads
+        How many threads one problem may use.
+    feasibility
+        By how much rows and whole numbers may be missed.
+    """
+
+    threads: int = 1
+    feasibility: float = FEASIBILITY
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_options(self.threads, self.feasibility)
+
+    def solve(self, model: Model, *, seconds: float | None = None, relaxed: bool = False) -> Solution:
+        """Solve a problem; see `Solver.solve`."""
+        check_seconds(seconds)
+        start = time.perf_counter()
+        gurobipy = package("gurobipy", "Gurobi")
+        whole = bool(model.integer.any()) and not relaxed
+        with failures("Gurobi"), _licence(gurobipy, model), gurobipy.Env(empty=True) as settings:
+            for name, value in self._options(seconds).items():
+                settings.setParam(name, value)
+            settings.start()
+            with gurobipy.Model(model.name, env=settings) as solver:
+                variables, rows = _load(gurobipy, solver, model, whole=whole)
+                solver.optimize()
+                if solver.Status == gurobipy.GRB.INTERRUPTED:
+                    raise KeyboardInterrupt
+                if solver.Status == gurobipy.GRB.INF_OR_UNBD:
+                    return Solution(settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
+                return _read(gurobipy, solver, variables, rows, model, start, whole=whole)
+
+    def _options(self, seconds: float | None) -> dict[str, object]:
+        options: dict[str, object] = {
+            "OutputFlag": 0,
+            "Threads": self.threads,
+            "FeasibilityTol": self.feasibility,
+            "OptimalityTol": self.feasibility,
+            "IntFeasTol": self.feasibility,
+            "MIPGap": 0.0,
+        }
+        return options if seconds is None else {**options, "TimeLimit": float(seconds)}
+
+
+@contextmanager
+def _licence(gurobipy: Any, model: Model) -> Generator[None]:
+    """Say what a licence does not allow."""
+    try:
+        yield
+    except gurobipy.GurobiError as error:
+        if error.errno == _TOO_LARGE:
+            rows, columns = model.rows.shape
+            msg = (
+                f"Gurobi's licence does not allow a problem of {columns:,} columns and {rows:,} rows; "
+                "install a full licence, or use HiGHS or SCIP"
+            )
+        elif error.errno == _NO_LICENCE:
+            msg = f"Gurobi found no licence that is valid ({error}); install one, or use HiGHS or SCIP"
+        else:
+            raise
+        raise SolverError(msg) from error
+
+
+def _load(gurobipy: Any, solver: Any, model: Model, *, whole: bool) -> tuple[Any, list[tuple[Any, Any]]]:
+    """Hand over columns and rows; returns the variables, and the rows with their places in the model."""
+    kinds = np.where(model.integer, "I", "C") if whole else "C"
+    sense = gurobipy.GRB.MAXIMIZE if model.maximize else gurobipy.GRB.MINIMIZE
+    variables = solver.addMVar(len(model.names), lb=model.lower, ub=model.upper, vtype=kinds)
+    solver.setObjective(model.objective @ variables, sense)
+    equal, loaded = model.row_lower == model.row_upper, list[tuple[Any, Any]]()
+    for sign, limits, mask in (
+        ("=", model.row_lower, equal),
+        (">", model.row_lower, ~equal & np.isfinite(model.row_lower)),
+        ("<", model.row_upper, ~equal & np.isfinite(model.row_upper)),
+    ):
+        places = np.flatnonzero(mask)
+        if places.size:
+            loaded.append((solver.addMConstr(model.rows[places], variables, sign, limits[places]), places))
+    return variables, loaded
+
+
+def _read(  # noqa: PLR0913, PLR0917  what is read, and what it is read for
+    gurobipy: Any, solver: Any, variables: Any, rows: list[tuple[Any, Any]], model: Model, start: float, *, whole: bool
+) -> Solution:
+    codes = gurobipy.GRB
+    status = {
+        codes.OPTIMAL: Status.OPTIMAL,
+        codes.INFEASIBLE: Status.INFEASIBLE,
+        codes.UNBOUNDED: Status.UNBOUNDED,
+        codes.TIME_LIMIT: Status.STOPPED,
+        codes.SUBOPTIMAL: Status.STOPPED,
+        codes.MEM_LIMIT: Status.STOPPED,
+    }.get(solver.Status)
+    if status is None:
+        msg = f"Gurobi ended with its status {solver.Status}; try another solver"
+        raise SolverError(msg)
+    if status in {Status.INFEASIBLE, Status.UNBOUNDED}:
+        return Solution(status, seconds=time.perf_counter() - start)
+    found = solver.SolCount > 0 and (whole or status is Status.OPTIMAL)
+    objective = float(solver.ObjVal) if found else None
+    values: Floats | None = np.array(variables.X, dtype=np.float64) if found else None
+    if whole:
+        bound = float(solver.ObjBound)
+        bound = np.inf if abs(bound) >= _INFINITE else bound
+    else:
+        duals: Floats = np.zeros(len(model.row_names))
+        if found:
+            for constraints, places in rows:
+                duals[places] += constraints.Pi
+        bound = linear_bound(model, duals, objective)
+    return Solution(status, objective, outward(model, bound, objective), values, time.perf_counter() - start)
