@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from helpers.damage import damage
 from tessella.errors import TessellaError
 from tessella.importers.arrays import read_npz, write_npz
 from tessella.network import Layer, Network
@@ -43,28 +44,6 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
     return [*made, path.read_bytes()]
 
 
-def mutate(data: bytes, rng: random.Random) -> bytes:
-    """Flip, delete, double, insert or cut bytes; several times over."""
-    for _ in range(rng.choice([1, 1, 2, 4])):
-        start = rng.randrange(len(data) + 1)
-        end = min(len(data), start + rng.choice([1, 1, 4, 30]))
-        kind = rng.randrange(6)
-        if kind == 0:
-            data = data[:start] + bytes(byte ^ (1 << rng.randrange(8)) for byte in data[start:end]) + data[end:]
-        elif kind == 1:
-            data = data[:start] + data[end:]
-        elif kind == 2:
-            data = data[:end] + data[start:]
-        elif kind == 3:
-            data = data[:start] + rng.choice([rng.randbytes(end - start), *WORDS]) + data[start:]
-        elif kind == 4:
-            word = rng.choice(WORDS)
-            data = data[:start] + word + data[start + len(word) :]
-        elif rng.random() < 0.5:
-            data = data[:start]
-    return data
-
-
 def mutate_members(data: bytes, rng: random.Random) -> bytes:
     """Damage the arrays but keep the archive around them sound, so that no checksum hides what comes after."""
     packed = io.BytesIO()
@@ -72,7 +51,7 @@ def mutate_members(data: bytes, rng: random.Random) -> bytes:
         chosen = rng.choice(archive.namelist())
         for name in archive.namelist():
             content = archive.read(name)
-            damaged.writestr(name, mutate(content, rng) if name == chosen else content)
+            damaged.writestr(name, damage(content, rng, WORDS) if name == chosen else content)
     return packed.getvalue()
 
 
@@ -99,7 +78,7 @@ def test_undamaged_archives_are_read(archives: list[bytes], which: int, tmp_path
 @pytest.mark.parametrize("which", range(3))
 def test_damaged_archives_end_in_a_network_or_one_line(archives: list[bytes], which: int, tmp_path: Path) -> None:
     rng = random.Random(which)
-    read = sum(ends_well(mutate(archives[which], rng), tmp_path / "fuzz.npz") for _ in range(300))
+    read = sum(ends_well(damage(archives[which], rng, WORDS), tmp_path / "fuzz.npz") for _ in range(300))
     assert read < 150
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from helpers.damage import damage
+
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
@@ -61,25 +63,6 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-def mutate(data: bytes, rng: random.Random) -> bytes:
-    """Flip, delete, double, insert or cut bytes; several times over."""
-    for _ in range(rng.choice([1, 1, 2, 4])):
-        start = rng.randrange(len(data) + 1)
-        end = min(len(data), start + rng.choice([1, 1, 4, 30]))
-        kind = rng.randrange(5)
-        if kind == 0:
-            data = data[:start] + bytes(byte ^ (1 << rng.randrange(8)) for byte in data[start:end]) + data[end:]
-        elif kind == 1:
-            data = data[:start] + data[end:]
-        elif kind == 2:
-            data = data[:end] + data[start:]
-        elif kind == 3:
-            data = data[:start] + rng.choice([rng.randbytes(end - start), *WORDS]) + data[start:]
-        elif rng.random() < 0.5:
-            data = data[:start]
-    return data
-
-
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Every container and key in a JSON value."""
     keys = list(value) if isinstance(value, dict) else list(range(len(value))) if isinstance(value, list) else []
@@ -118,7 +101,7 @@ def mutate_records(data: bytes, rng: random.Random) -> bytes:
         for name in names:
             content = archive.read(name)
             if name == chosen:
-                content = mutate_json(content, rng) if rng.random() < 0.8 else mutate(content, rng)
+                content = mutate_json(content, rng) if rng.random() < 0.8 else damage(content, rng, WORDS)
             damaged.writestr(name, content)
     return packed.getvalue()
 
@@ -143,7 +126,7 @@ def test_the_undamaged_archive_is_read(archive: bytes, tmp_path: Path) -> None:
 
 def test_damaged_archives_end_in_a_network_or_one_line(archive: bytes, tmp_path: Path) -> None:
     rng = random.Random(1)
-    read = sum(ends_well(mutate(archive, rng), tmp_path / "fuzz.pt2") for _ in range(60))
+    read = sum(ends_well(damage(archive, rng, WORDS), tmp_path / "fuzz.pt2") for _ in range(60))
     assert read < 40
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.damage import damage
 from tessella.domain import Box
 from tessella.errors import TessellaError
 from tessella.importers.vnnlib import parse_domains, read_domains
@@ -55,25 +56,6 @@ def mutate_text(text: str, rng: random.Random) -> str:
     return text
 
 
-def mutate_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Flip, delete, double, insert or cut bytes; several times over."""
-    for _ in range(rng.choice([1, 1, 2, 4])):
-        start = rng.randrange(len(data) + 1)
-        end = min(len(data), start + rng.choice([1, 4, 30]))
-        kind = rng.randrange(5)
-        if kind == 0:
-            data = data[:start] + bytes(byte ^ (1 << rng.randrange(8)) for byte in data[start:end]) + data[end:]
-        elif kind == 1:
-            data = data[:start] + data[end:]
-        elif kind == 2:
-            data = data[:end] + data[start:]
-        elif kind == 3:
-            data = data[:start] + rng.randbytes(end - start) + data[start:]
-        elif rng.random() < 0.5:
-            data = data[:start]
-    return data
-
-
 def ends_well(read: Callable[..., tuple[Box, ...]], *arguments: object) -> bool:
     """Whether there are boxes; otherwise there must be an error of ours, in one line."""
     boxes, message, start = tuple[Box, ...](), "", time.perf_counter()
@@ -104,7 +86,7 @@ def test_damaged_files_end_in_boxes_or_one_line(tmp_path: Path, packed: bool) ->
     rng, path = random.Random(packed), tmp_path / "fuzz.vnnlib"
     data = gzip.compress(SEED_TEXT.encode(), mtime=0) if packed else SEED_TEXT.encode()
     for _ in range(300):
-        path.write_bytes(mutate_bytes(data, rng))
+        path.write_bytes(damage(data, rng))
         ends_well(read_domains, path)
 
 

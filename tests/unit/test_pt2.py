@@ -14,7 +14,8 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
 from tessella.errors import FileError, FileMissing, TessellaError, UnsupportedModel, UnsupportedOperator  # noqa: E402
-from tessella.importers.torch import from_module, read_pt2, refuse_pickle  # noqa: E402
+from tessella.importers.door import refuse_pickle  # noqa: E402
+from tessella.importers.torch import from_module, read_pt2  # noqa: E402
 
 
 def mlp() -> nn.Module:

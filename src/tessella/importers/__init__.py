@@ -8,7 +8,7 @@ from typing import Any
 
 from tessella.domain import Box
 from tessella.errors import DomainError, FileError, OptionError, UnsupportedModel
-from tessella.importers.door import existing_file
+from tessella.importers.door import existing_file, refuse_pickle
 from tessella.network import Network
 
 _PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
@@ -109,16 +109,13 @@ def _load_file(path: str | os.PathLike[str], shape: tuple[int, ...] | None, outp
 
         return read_keras(path, input_shape=shape)
     existing_file(path)
+    if name.endswith(_PICKLED):
+        refuse_pickle(path)
     msg = f"{path}: {_advice(name)}"
     raise FileError(msg)
 
 
 def _advice(name: str) -> str:
-    if name.endswith(_PICKLED):
-        return (
-            "is a pickled checkpoint, which is never opened because that would run code from it. Load it into its module in your own "
-            "program and pass the module: tessella.load(module); or save torch.export.export(module, (x,)) as .pt2, or export to ONNX"
-        )
     if name.endswith(_LEGACY_KERAS):
         return "is a legacy Keras file; load it in Keras and save it again as .keras, or export to ONNX"
     if name.endswith(_PROPERTY):

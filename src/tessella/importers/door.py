@@ -4,6 +4,7 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from tessella.errors import FileError, FileMissing, TessellaError
 
@@ -24,15 +25,28 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
             raise
         msg = f"{path!s:.200}: cannot be opened ({error})"
         raise FileError(msg) from error
-    if size == 0 and place.is_file():
+    if not place.is_file():
+        msg = f"{place}: is a pipe or device; a file was expected"
+        raise FileError(msg)
+    if size == 0:
         msg = f"{place}: is empty"
         raise FileError(msg)
     return place
 
 
 @contextmanager
-def reading(name: str, kind: str) -> Generator[None]:
-    """Turn whatever a foreign parser raises into one `FileError` line; our own errors get the file's name in front."""
+def reading(name: str, kind: str, failure: type[TessellaError] = FileError) -> Generator[None]:
+    """Turn whatever a foreign parser raises into one line of ours; our own errors get the name in front.
+
+    Parameters
+    ----------
+    name
+        What is read: a file's or a model's name.
+    kind
+        What it should be, with its article.
+    failure
+        The error to raise.
+    """
     try:
         yield
     except TessellaError as error:
@@ -43,5 +57,16 @@ def reading(name: str, kind: str) -> Generator[None]:
     except Exception as error:
         lines = str(error).strip().splitlines()
         reason = f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__
-        msg = f"{name}: cannot be read as {kind} ({reason}); is the file complete?"
-        raise FileError(msg) from error
+        advice = "; is the file complete?" if failure is FileError else ""
+        msg = f"{name}: cannot be read as {kind} ({reason}){advice}"
+        raise failure(msg) from error
+
+
+def refuse_pickle(path: str | os.PathLike[str]) -> NoReturn:
+    """Say why a pickled checkpoint is not opened, and what to do instead."""
+    msg = (
+        f"{path}: is a pickled checkpoint, which is never opened because that would run code from it; build the module in your own "
+        "program, module.load_state_dict(torch.load(path, weights_only=True)), and pass it to tessella.load(module), "
+        "or write torch.export.save(torch.export.export(module, (x,)), 'model.pt2')"
+    )
+    raise FileError(msg)

@@ -15,18 +15,18 @@ from math import prod
 from operator import index
 from typing import Any
 
-from tessella.errors import ConversionMismatch, MissingPackage, OptionError, TessellaError, UnsupportedModel, UnsupportedOperator
+from tessella.errors import ConversionMismatch, MissingPackage, OptionError, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
 from tessella.importers.door import existing_file, reading
 from tessella.importers.linear_maps import check_size
-from tessella.importers.torch_archive import read_graph, refuse_pickle
+from tessella.importers.torch_archive import read_graph
 from tessella.importers.torch_call import first_line, numbers
 from tessella.importers.torch_graph import Graph, Ref, Step, execute, layer_words, trace
 from tessella.importers.torch_graph import input_shape as traced_shape
 from tessella.network import Floats, Network, Source
 from tessella.tolerances import DEFAULT, Tolerances
 
-__all__ = ["from_exported", "from_module", "read_pt2", "refuse_pickle"]
+__all__ = ["from_exported", "from_module", "read_pt2"]
 
 _ROUNDINGS = 16  # half-precision sources are granted this many of their own roundings
 
@@ -47,7 +47,7 @@ def from_module(module: Any, input_shape: Sequence[int] | None = None) -> Networ
     torch = _torch()
     module = _unwrapped(torch, module)
     name = type(module).__name__
-    with _door(name), _quiet(), torch.no_grad():
+    with reading(name, "a network", UnsupportedModel), _quiet(), torch.no_grad():
         ready = _ready(torch, module, name)
         shape = _inferred_shape(torch, ready, name) if input_shape is None else _given_shape(input_shape)
         check_size(prod(shape), "the model's input")
@@ -75,7 +75,7 @@ def from_exported(program: Any, name: str = "ExportedProgram") -> Network:
     if not isinstance(program, torch.export.ExportedProgram):
         msg = f"{name}: is a {type(program).__name__}, not a torch.export.ExportedProgram; a module is read by from_module"
         raise UnsupportedModel(msg)
-    with _door(name), _quiet(), torch.no_grad():
+    with reading(name, "a network", UnsupportedModel), _quiet(), torch.no_grad():
         graph = _graph(program, name)
         network = _traced(program, name)
         source = Source("torch", name, graph.input_shape[1:])
@@ -341,21 +341,6 @@ def _only(output: Any) -> Any:
 
 def _tolerances(torch: Any, graph: Graph) -> Tolerances:
     return replace(DEFAULT, conversion=max(DEFAULT.conversion, _ROUNDINGS * torch.finfo(graph.dtype).eps))
-
-
-@contextmanager
-def _door(name: str) -> Generator[None]:
-    """Turn whatever torch raises into one line; our own errors get the model's name in front."""
-    try:
-        yield
-    except TessellaError as error:
-        if str(error).startswith(name):
-            raise
-        named = type(error)(f"{name}: {error}")
-        raise named from error
-    except Exception as error:
-        msg = f"{name}: cannot be read ({first_line(error)})"
-        raise UnsupportedModel(msg) from error
 
 
 @contextmanager

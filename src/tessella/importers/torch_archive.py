@@ -8,7 +8,6 @@ in a fixed list of functions that only compute, sample inputs are not touched, a
 import json
 import math
 import operator
-import os
 import sys
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tessella.errors import FileError, UnsupportedModel, UnsupportedOperator
+from tessella.importers.door import refuse_pickle
 from tessella.importers.linear_maps import LARGEST_MATRIX, check_size
 from tessella.importers.torch_call import arguments, arranged
 from tessella.importers.torch_graph import IGNORED, Graph, Ref, Step, input_shape, layer_words, unsupported
@@ -74,22 +74,6 @@ _DTYPES = {
 }
 _MEMORY_FORMATS = {1: "contiguous_format", 2: "channels_last", 3: "channels_last_3d", 4: "preserve_format"}
 _STRIDED = 7
-
-
-def refuse_pickle(path: str | os.PathLike[str]) -> NoReturn:
-    """Say why a pickled checkpoint (``.pt``, ``.pth``, ``.ckpt``, ``.bin``, ``.pkl``) is not opened, and what to do instead.
-
-    Parameters
-    ----------
-    path
-        The file.
-    """
-    msg = (
-        f"{path}: is a pickled checkpoint, which is never opened because that would run code from it; build the module in your own "
-        "program, module.load_state_dict(torch.load(path, weights_only=True)), and pass it to tessella.load(module), "
-        "or write torch.export.save(torch.export.export(module, (x,)), 'model.pt2')"
-    )
-    raise FileError(msg)
 
 
 def read_graph(path: Path) -> Graph:

@@ -20,8 +20,9 @@ def interval(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     positive, negative = _parts(weight)
     lower = positive @ low + negative @ high + layer.bias
     upper = positive @ high + negative @ low + layer.bias
-    slack = gamma(layer.inputs) * (abs(weight) @ np.maximum(np.abs(low), np.abs(high)) + np.abs(layer.bias))
-    return np.asarray(lower - slack), np.asarray(upper + slack)
+    below = positive @ np.abs(low) - negative @ np.abs(high) + np.abs(layer.bias)
+    above = positive @ np.abs(high) - negative @ np.abs(low) + np.abs(layer.bias)
+    return np.asarray(lower - gamma(layer.inputs) * below), np.asarray(upper + gamma(layer.inputs) * above)
 
 
 def _parts(weight: Floats) -> tuple[Floats, Floats]:
