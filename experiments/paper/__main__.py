@@ -1,6 +1,7 @@
 """The command line of the paper's experiment: ``python -m experiments.paper``."""
 
 import argparse
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        return _train(options)
+        return options.run(options)
     except tessella.TessellaError as error:
         sys.stderr.write(f"experiments.paper: error: {error}\n")
         return 2
@@ -67,7 +68,28 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of torch (1; 2 on an idle machine)")
     train.add_argument("--only", nargs="+", default=[], metavar="N1-N2", help="these configurations only, such as 11-11")
     train.add_argument("--force", action="store_true", help="train again what is in the folder already")
+    train.set_defaults(run=_train)
+    gap = commands.add_parser(
+        "gap",
+        help="how much of the gap the Empirical UB closes",
+        description="Bounds of trained networks, counted where a plain walk ends in time: one JSON line per network.",
+        epilog="example:\n  python -m experiments.paper gap --nets nets/ --only 1-21 2-20 3-19",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    gap.add_argument("--nets", type=Path, default=Path("nets"), metavar="FOLDER", help="where the networks are (nets)")
+    gap.add_argument("--only", nargs="+", default=[], metavar="N1-N2", help="these configurations only, such as 1-21")
+    gap.add_argument("--seconds", type=_rate, default=60.0, metavar="S", help="time for counting one network (60)")
+    gap.set_defaults(run=_gap)
     return parser
+
+
+def _gap(options: argparse.Namespace) -> int:
+    from experiments.paper.gap import gaps  # noqa: PLC0415  loads the compiler
+
+    for record in gaps(options.nets, options.only, options.seconds):
+        sys.stdout.write(json.dumps(record) + "\n")
+        sys.stdout.flush()
+    return 0
 
 
 def _train(options: argparse.Namespace) -> int:

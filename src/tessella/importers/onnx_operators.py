@@ -205,9 +205,10 @@ def _subtract(node: Node) -> Sequence[Value]:
 
 
 def _sum(trace: Trace, left: Value, right: Value) -> Value:
-    if isinstance(left, np.ndarray):
-        return left + right if isinstance(right, np.ndarray) else right.shift(left)
-    return left.shift(right) if isinstance(right, np.ndarray) else trace.add(left, right)
+    # arithmetic on arrays without axes gives numpy scalars, so "not a tensor" is what marks a constant
+    if not isinstance(left, Tensor):
+        return right.shift(left) if isinstance(right, Tensor) else np.asarray(left + right)
+    return trace.add(left, right) if isinstance(right, Tensor) else left.shift(right)
 
 
 @_operator("Neg")
