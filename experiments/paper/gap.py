@@ -139,7 +139,9 @@ def gaps(nets: Path, only: Sequence[str], seconds: float) -> Iterator[dict[str, 
     found = {tuple(int(part) for part in path.stem.split("_")): path for path in nets.glob("*_*_*.npz")}
     paths = [path for key, path in sorted(found.items()) if not only or f"{key[0]}-{key[1]}" in only]
     if not paths:
-        msg = f"{nets}: no trained networks {' '.join(only)}".rstrip() + " here; make them with: python -m experiments.paper train"
+        msg = (
+            f"{nets}: no trained networks {' '.join(only)}".rstrip() + " here; make them with: python -m experiments.paper train"
+        )
         raise tessella.FileMissing(msg)
     for path in paths:
         yield report(path, seconds)

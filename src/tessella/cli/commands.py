@@ -265,6 +265,8 @@ def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False
 def _stability(  # noqa: PLR0913, PLR0917  the options of three commands
     network: Network, domain: Box, method: Method, seconds: float, workers: int, *, shown: bool
 ) -> Stability:
+    if shown and method in {Method.LP, Method.MILP}:
+        drawing.warn_of_compiling()
     with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
         return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads, progress=tick)
 

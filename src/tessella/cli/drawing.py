@@ -101,6 +101,14 @@ def print_stability(title: str, found: Stability) -> None:
     out.print(f"\nStable units are proved ({found.bounds.method}, {found.bounds.seconds:.1f} s){note}.")
 
 
+def warn_of_compiling() -> None:
+    """Say why the first run on a machine takes longer."""
+    from tessella.kernel.simplex import is_compiled  # noqa: PLC0415  loads the compiler
+
+    if not is_compiled():
+        typer.echo("Compiling the LP kernel, once on this machine (some seconds) ...", err=True)
+
+
 @contextmanager
 def progress_bar(text: str, *, shown: bool) -> Generator[Tick]:
     """A bar on stderr, in a terminal only."""
