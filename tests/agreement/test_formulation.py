@@ -184,6 +184,27 @@ def test_the_largest_output_is_that_of_brute_force(seed):
         assert relaxed.bound >= solved.bound - 1e-6
 
 
+@each_solver
+@pytest.mark.parametrize(("seed", "slack"), [(1046, 1e-9), (9247, 1e-6), (9247, 1e-9), (5121, 1e-9), (5231, 1e-9)])
+def test_problems_that_solvers_get_wrong_with_other_settings(kind, seed, slack):
+    """With presolving (SCIP) or a tolerance of 1e-9 (SCIP, HiGHS) these were infeasible, suboptimal, or ended in an error."""
+    rng = np.random.default_rng(seed)
+    net = random_network(rng, [*rng.integers(2, 9, int(rng.integers(1, 4))), 2], 4, relu_output=False)
+    domain = random_domain(rng, 4)
+    found = formulate(net, domain, intervals(net, domain.box, slack=slack), outputs=True, positivity=False)
+    objective = np.zeros(len(found.model.names))
+    objective[found.layers[-1].output[0]] = 1.0
+    for sign in (1.0, -1.0):
+        seen = max(sign * net(point)[0] for point in domain.box.sample(500, 0) if domain.contains(point))
+        for relaxed in (False, True):
+            solved = kind().solve(found.model.with_objective(objective, maximize=sign > 0.0), relaxed=relaxed)
+            assert solved.status is Status.OPTIMAL
+            assert sign * solved.bound >= seen - 1e-9
+            assert sign * solved.objective >= seen - 1e-6
+            if not relaxed:
+                assert net(found.point(solved.values))[0] == pytest.approx(solved.objective, abs=1e-6)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_positive_solutions_are_the_patterns_that_exist(seed):
     pytest.importorskip("highspy")

@@ -24,6 +24,8 @@ class Outcome:
         Whether x is an optimal point, up to tolerances.
     pruned
         Whether the solve ended because the bound passed the cutoff.
+    stopped
+        Whether the solve ended because it had no iterations left; it may go on from its basis.
     x, rows, multipliers
         The last point, its row values, and the rows' multipliers.
     basis
@@ -35,6 +37,7 @@ class Outcome:
     bound: float
     optimal: bool
     pruned: bool
+    stopped: bool
     x: Floats
     rows: Floats
     multipliers: Floats
@@ -69,7 +72,6 @@ class Program:
         self._noise = rng.uniform(0.5, 1.0, columns) * rng.choice((-1.0, 1.0), columns)
         self._marks = np.zeros((2, rows + columns), dtype=np.int64)
         self._lists = np.zeros((2, size), dtype=np.int64)
-        self._most = 200 + 20 * (rows + 10)
 
     def maximise(  # noqa: PLR0913, PLR0917  the problem's own parts
         self,
@@ -80,8 +82,21 @@ class Program:
         row_upper: Floats,
         basis: Basis = EMPTY,
         cutoff: float = -np.inf,
+        most: int | None = None,
     ) -> Outcome:
-        """Maximise an objective, starting from any basis, until the optimum or until it is proved to be at most `cutoff`."""
+        """Maximise an objective, starting from any basis.
+
+        Parameters
+        ----------
+        objective, lower, upper, row_lower, row_upper
+            The problem; all ends are finite.
+        basis
+            Where to start: the basis of any earlier outcome of this program.
+        cutoff
+            Stop as soon as the maximum is proved to be at most this.
+        most
+            Stop after this many iterations.
+        """
         rows, columns = self.matrix.shape
         tight, basic = self._lists
         count = len(basis[0])
@@ -105,7 +120,8 @@ class Program:
             x,
             values,
             cutoff,
-            self._most,
+            200 + 20 * (rows + 10) if most is None else most,
         )
         found: Basis = (tight[:count].copy(), basic[:count].copy())
-        return Outcome(bound, status == simplex.OPTIMAL, status == simplex.PRUNED, x, values, y, found, iterations)
+        kinds = (status == simplex.OPTIMAL, status == simplex.PRUNED, status == simplex.STOPPED)
+        return Outcome(bound, *kinds, x, values, y, found, iterations)

@@ -8,7 +8,7 @@ Notation.  Structural variables are x, logical variables are r = A.x.  ``tight``
 the k structural variables in the basis; ``inverse`` is the inverse of A[tight, basic].  With multipliers y on the tight rows the
 reduced costs are d = c - y.A.  One iteration takes the most violated variable out of the basis and walks along the convex,
 piecewise linear dual function past all breakpoints where its slope stays negative (the long step, or bound flipping, ratio
-test).  Costs are perturbed a little, and more the longer it takes, because ties make the dual simplex cycle.
+test).  Costs are perturbed a little, and more where that makes no progress, because ties make the dual simplex cycle.
 
 Whatever the iterations did, *any* y proves a bound: c.x = d.x + y.r <= sum(max(d.lower, d.upper)) + sum(max(y.row_lower, y.row_upper)).
 `proved_bound` computes this with its own rounding error added (Neumaier and Shcherbina, Math. Prog. 2004).  The answer's validity
@@ -34,7 +34,8 @@ _REFACTOR_EVERY = 40
 _PIVOT = 1e-9
 _VIOLATION = 1e-9
 _NOISE = 1e-10  # of the largest cost
-_PATIENCE = 100  # iterations
+_MOST_NOISE = 1e4  # times that
+_PATIENCE = 60  # iterations without progress
 
 
 def _jit() -> Callable[[Any], Any]:
@@ -454,11 +455,12 @@ def solve(
     d, alpha, times, column, cost = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4]
     place, order = marks[0], marks[1]
     k = _restore(a, tight, basic, k, inverse, work)
-    since, iterations, status = 0, 0, STOPPED
+    since, stalled, iterations, status, best, cleaned = 0, 0, 0, STOPPED, np.inf, False
     largest = 0.0
     for j in range(n):
         largest = max(largest, abs(c[j]))
-    perturbation = _NOISE * largest if largest > 0.0 else _NOISE
+    smallest = _NOISE * largest if largest > 0.0 else _NOISE
+    perturbation = smallest
     for j in range(n):
         cost[j] = c[j] + perturbation * noise[j]
     _mark(tight, basic, k, place, n)
@@ -469,18 +471,25 @@ def solve(
             status = PRUNED
             break
         leaving, violation = _most_violated(lower, upper, row_lower, row_upper, basic, k, place, x, rows)
-        if leaving < 0:
+        if leaving < 0 and (perturbation <= smallest or cleaned):
             status = OPTIMAL
             break
         if iterations >= most:
             break
         iterations += 1
         since += 1
-        if iterations % _PATIENCE == 0:  # it may be cycling: break ties more strongly
-            perturbation *= 10.0
+        if value < best - 1e-12 * abs(best):
+            best, stalled = value, 0
+        else:
+            stalled += 1
+        if leaving < 0 or stalled >= _PATIENCE:
+            # optimal for costs perturbed too much: go on with the true ones; or cycling: break ties more strongly
+            cleaned = leaving < 0
+            perturbation = smallest if cleaned else min(100.0 * perturbation, _MOST_NOISE * smallest)
+            best, stalled = np.inf, 0
             for j in range(n):
                 cost[j] = c[j] + perturbation * noise[j]
-            _duals(a, cost, tight, basic, k, inverse, y, d)
+            continue
         _tableau_row(a, tight, basic, k, inverse, place, leaving, alpha)
         entering = _entering(lower, upper, row_lower, row_upper, tight, k, y, d, alpha, place, times, order, violation)
         if entering < 0:

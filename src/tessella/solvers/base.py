@@ -14,8 +14,12 @@ from tessella.errors import MissingPackage, OptionError, SolverError, TessellaEr
 from tessella.formulation.model import Model
 from tessella.network import Floats
 
-FEASIBILITY = 1e-9
-"""By how much rows and whole numbers may be missed.  At 1e-6, products with a large H let patterns pass that do not exist."""
+FEASIBILITY = 1e-8
+"""By how much rows and whole numbers may be missed.
+
+At 1e-6, products with a large H let patterns pass that do not exist.  At 1e-9, HiGHS and SCIP fail on some networks or call
+feasible problems infeasible.
+"""
 
 
 class Status(StrEnum):
@@ -38,7 +42,8 @@ class Solution:
     objective
         The value of the best solution found, or None.
     bound
-        What no solution is better than: an upper bound where the objective is maximised.  None where nothing is proved.
+        What no solution is better than: an upper bound where the objective is maximised.  None where nothing is proved.  For
+        linear problems of HiGHS and Gurobi it is certain, for others it holds up to the solver's tolerance.
     values
         The best solution found, one number per column, or None.
     seconds

@@ -18,6 +18,7 @@ from tessella.network import Floats, Network
 from tessella.parallel import Stop
 from tessella.tightening.relaxation import Relaxation
 
+_PORTION, _PORTIONS = 1000, 20  # iterations of one LP
 _CLOSE = 1e-8  # of the target's known range: what two bounds may differ by and count as equal
 
 
@@ -84,11 +85,11 @@ class Search:
         relaxation = self._relaxation
         objective, constant, error = relaxation.objective(unit, sign)
         ends = constant + error
-        root = self._solve(objective, self._undecided, EMPTY, -np.inf)
+        root = self._solve(objective, self._undecided, EMPTY, -np.inf, limit)
         reached = self._reached(root, unit, sign)
         bound = min(known, root.bound + ends)
         if not branch or not np.isfinite(root.bound):
-            return Extreme(bound, reached, complete=True, nodes=1)
+            return Extreme(bound, reached, complete=root.optimal, nodes=1)
         close = _CLOSE * max(abs(known), abs(reached), abs(bound - reached), 1e-300)
         numbers, nodes, settled = count(), 1, -np.inf
         heap = [(-bound, next(numbers), self._undecided, root.basis, self._branching(root, self._undecided))]
@@ -103,7 +104,7 @@ class Search:
             for state in (1, -1):
                 child = states.copy()
                 child[unit_to_split] = state
-                outcome = self._solve(objective, child, basis, reached + close - ends)
+                outcome = self._solve(objective, child, basis, reached + close - ends, limit)
                 nodes += 1
                 if outcome.bound == -np.inf:
                     continue
@@ -117,7 +118,8 @@ class Search:
         complete = not heap or -heap[0][0] <= reached + close
         return Extreme(min(known, best), reached, complete, nodes)
 
-    def _solve(self, objective: Floats, states: np.ndarray, basis: Basis, cutoff: float) -> Outcome:
+    def _solve(self, objective: Floats, states: np.ndarray, basis: Basis, cutoff: float, limit: Limit) -> Outcome:
+        """The relaxation with some units decided; between portions of iterations the time is looked at."""
         relaxation = self._relaxation
         upper, row_lower, row_upper = relaxation.upper.copy(), relaxation.row_lower.copy(), relaxation.row_upper.copy()
         active, inactive = np.flatnonzero(states == 1), np.flatnonzero(states == -1)
@@ -126,7 +128,13 @@ class Search:
         decided = np.flatnonzero(states)
         row_upper[relaxation.first + 2 * decided + 1] = relaxation.open_upper[decided]
         upper[relaxation.variables[inactive]] = 0.0
-        return self._program.maximise(objective, self._lower, upper, row_lower, row_upper, basis, cutoff)
+        problem = (objective, self._lower, upper, row_lower, row_upper)
+        outcome = self._program.maximise(*problem, basis, cutoff, _PORTION)
+        for _ in range(_PORTIONS):
+            if not outcome.stopped or outcome.iterations < _PORTION or limit.reached:
+                break
+            outcome = self._program.maximise(*problem, outcome.basis, cutoff, _PORTION)
+        return outcome
 
     def _reached(self, outcome: Outcome, unit: int, sign: float) -> float:
         """The target's value where the relaxation is largest."""
