@@ -16,6 +16,7 @@ from tessella.errors import (
     MissingPackage,
     NetworkError,
     OptionError,
+    SolverError,
     TessellaError,
     UnsupportedModel,
     UnsupportedOperator,
@@ -24,11 +25,13 @@ from tessella.importers import load, load_domain, load_domains
 from tessella.network import Layer, Network, Source
 from tessella.preactivation import PreactivationBounds
 from tessella.result import Bound, Counted, Side
+from tessella.solvers import SCIP, Gurobi, HiGHS
 from tessella.stability import Stability, stability
 from tessella.tolerances import Tolerances
 from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 __all__ = [
+    "SCIP",
     "Bound",
     "Box",
     "ConversionMismatch",
@@ -37,6 +40,8 @@ __all__ = [
     "DomainError",
     "FileError",
     "FileMissing",
+    "Gurobi",
+    "HiGHS",
     "Layer",
     "MissingPackage",
     "Network",
@@ -45,6 +50,7 @@ __all__ = [
     "Polytope",
     "PreactivationBounds",
     "Side",
+    "SolverError",
     "Source",
     "Stability",
     "TessellaError",
