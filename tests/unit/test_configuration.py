@@ -135,3 +135,11 @@ def test_impossible_shapes_get_a_clear_error(arguments):
 def test_a_domain_of_another_dimension_is_refused():
     with pytest.raises(DomainError, match="the domain has 4 inputs, but the network reads 1"):
         upper_bounds(Network.from_arrays([([[1.0]], None)]), Box.cube(0, 1, 4))
+
+
+def test_layers_too_wide_for_the_memory_are_refused():
+    assert configuration_bound(3, [10**6]) == sum(comb(10**6, j) for j in range(4))
+    with pytest.raises(OptionError, match="too wide"):
+        configuration_bound(10**6, [10**6])
+    with pytest.raises(OptionError, match="too wide"):
+        raghu_bound(10**12, [10**12])

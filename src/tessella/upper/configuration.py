@@ -11,7 +11,7 @@ They are stated side by side in the appendix of Serra and Ramalingam (AAAI 2020)
 and is never inactive, so it only adds to the dimension that it carries on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
@@ -21,6 +21,8 @@ from tessella.errors import OptionError
 from tessella.network import Network
 
 Shape: TypeAlias = int | Network
+
+_LARGEST = 4_000_000_000  # bits of the binomials of one layer
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,11 @@ def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
     With j units inactive there are at most C(relus, j) parts, j <= d, each of dimension min(d, units - j).  For the
     first units - d values of j that is d itself, for the others it does not depend on d: two running sums serve all d.
     """
-    ways = _binomials(stage.relus, stage.relus)
+    last = min(stage.relus, widest)
+    if last * stage.relus > _LARGEST:
+        msg = f"a layer of {stage.relus:,} ReLUs on {widest:,} dimensions is too wide: its numbers alone would fill the memory"
+        raise OptionError(msg)
+    ways = list(_binomials(stage.relus, last))
     parts = [0, *accumulate(ways)]
     narrowed = [way * below[stage.units - j] if stage.units - j < len(below) else 0 for j, way in enumerate(ways)]
     regions = [0, *accumulate(narrowed)]
@@ -137,14 +143,16 @@ def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
 
 def _cells(hyperplanes: int, dim: int) -> int:
     """Zaslavsky's bound for one arrangement."""
-    if dim >= hyperplanes:
-        return 1 << hyperplanes
-    return sum(_binomials(hyperplanes, dim))
+    work = hyperplanes if dim >= hyperplanes else dim * dim * hyperplanes.bit_length() // 100  # bits, roughly
+    if work > _LARGEST:
+        msg = f"a layer of {hyperplanes:,} ReLUs on {dim:,} dimensions is too wide: its numbers alone would take hours or fill the memory"
+        raise OptionError(msg)
+    return 1 << hyperplanes if dim >= hyperplanes else sum(_binomials(hyperplanes, dim))
 
 
-def _binomials(n: int, last: int) -> list[int]:
+def _binomials(n: int, last: int) -> Iterator[int]:
     """C(n, j) for j = 0..last, each from the one before: wide layers would take minutes otherwise."""
-    return list(accumulate(range(last), lambda before, j: before * (n - j) // (j + 1), initial=1))
+    return accumulate(range(last), lambda before, j: before * (n - j) // (j + 1), initial=1)
 
 
 def stages(network: Network) -> list[Stage]:
