@@ -7,8 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import DomainError, NetworkError
-from tessella.network import Floats, Mask, frozen_floats
+from tessella.network import Floats, Mask, Network, frozen_floats
 from tessella.tolerances import DEFAULT, Tolerances
+
+_MOST_INPUTS = 100_000_000
 
 
 def _frozen(values: object, name: str, ndim: int) -> Floats:
@@ -65,6 +67,9 @@ class Box:
             msg += "; a box needs at least one input and as many numbers in each corner"
             raise DomainError(msg)
         (dim,) = sizes
+        if dim > _MOST_INPUTS:
+            msg = f"a box of {dim:,} inputs is too large; at most {_MOST_INPUTS:,} can be held"
+            raise DomainError(msg)
         lower, upper = (np.broadcast_to(end, (dim,)) + 0.0 for end in ends)  # a copy, in which -0.0 is 0.0
         if (lower > upper).any():
             where = int(np.argmax(lower > upper))
@@ -194,6 +199,9 @@ class Polytope:
             msg = f"matrix has shape {matrix.shape}; a polytope needs at least one input"
             raise DomainError(msg)
         box = cast("Box | None", self.box)
+        if box is not None and not isinstance(box, Box):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+            msg = f"box must be a Box, not an object of type {type(box).__name__}"
+            raise DomainError(msg)
         if box is not None and box.dim != matrix.shape[1]:
             msg = f"matrix has {matrix.shape[1]} columns, but the box has {box.dim} inputs"
             raise DomainError(msg)
@@ -248,10 +256,16 @@ class Polytope:
 Domain: TypeAlias = Box | Polytope
 
 
-def check_dimension(domain: Domain, input_dim: int) -> None:
-    """Raise unless the domain has as many inputs as a network reads."""
-    if domain.dim != input_dim:
-        msg = f"the domain has {domain.dim} inputs, but the network reads {input_dim}"
+def check_fit(network: object, domain: object) -> None:
+    """Raise unless these are a network and a domain with as many inputs as the network reads."""
+    if not isinstance(network, Network):
+        msg = f"a network was expected, not an object of type {type(network).__name__}; tessella.load makes one"
+        raise NetworkError(msg)
+    if not isinstance(domain, (Box, Polytope)):
+        msg = f"a Box or Polytope was expected as domain, not an object of type {type(domain).__name__}"
+        raise DomainError(msg)
+    if domain.dim != network.input_dim:
+        msg = f"the domain has {domain.dim} inputs, but the network reads {network.input_dim}"
         raise DomainError(msg)
 
 
@@ -264,56 +278,87 @@ def _points(points: npt.ArrayLike, dim: int) -> Floats:
 
 
 def _bounding_box(matrix: Floats, offset: Floats) -> Box:
+    """A box that is proved to hold every point with matrix @ x <= offset.
+
+    Multipliers y >= 0 of the rows prove x_i <= b.y + r.x with the residual r = e_i - A'y, which a solver leaves a little off zero.
+    Summed up over all inputs, |x| <= U + R |x| with small R bounds |x| (by max U / (1 - R)), and so what r.x can add.
+    """
     from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
 
-    dim = matrix.shape[1]
-    ends = np.zeros((2, dim))
-    for row, sign in enumerate((1.0, -1.0)):
-        for column in range(dim):
-            found = linprog(sign * np.eye(dim)[column], A_ub=matrix, b_ub=offset, bounds=(None, None), method="highs")
-            if found.status == 2:
-                msg = "the polytope is empty: no point satisfies all inequalities"
-                raise DomainError(msg)
-            if found.status != 0:
-                msg = f"the polytope is unbounded in input {column}; add inequalities or give a box"
-                raise DomainError(msg)
-            ends[row, column] = sign * found.fun
-    slack = 1e-6 * (1.0 + np.abs(ends))  # outward: the inequalities decide, not the solver's last digits
-    return Box(ends[0] - slack[0], ends[1] + slack[1])
+    scaled, limits, scale = _equilibrated(matrix, offset)
+    rows, dim = scaled.shape
+    ends, residuals = np.zeros((2, dim)), np.zeros((2, dim))
+    for column, sign in [(column, sign) for column in range(dim) for sign in (1.0, -1.0)]:
+        direction = sign * np.eye(dim)[column]
+        found = cast("Any", linprog)(-direction, A_ub=scaled, b_ub=limits, bounds=(None, None), method="highs")
+        if found.status == 2:
+            msg = "the polytope is empty: no point satisfies all inequalities"
+            raise DomainError(msg)
+        if found.status != 0:
+            msg = f"the polytope is unbounded in input {column}, as far as could be found out; add inequalities or give a box"
+            raise DomainError(msg)
+        y = np.maximum(-found.ineqlin.marginals, 0.0)
+        rounding = 4.0 * (rows + dim + 8) * 2.0**-53
+        side = 0 if sign > 0 else 1
+        ends[side, column] = limits @ y + rounding * (np.abs(limits) @ y)
+        residuals[side, column] = (np.abs(direction - y @ scaled) + rounding * (y @ np.abs(scaled) + 1.0)).sum()
+    share, reach = float(residuals.max()), float(np.abs(ends).max())
+    if not share < 0.5:
+        msg = "no box could be proved to hold the polytope: its inequalities differ too much in size; give a box"
+        raise DomainError(msg)
+    upper, lower = ends + residuals * (2.0 * reach)
+    slack = 1e-9 * (1.0 + np.abs(upper) + np.abs(lower))
+    return Box(-(lower + slack) * scale, (upper + slack) * scale)
+
+
+def _equilibrated(matrix: Floats, offset: Floats) -> tuple[Floats, Floats, Floats]:
+    """Rows and columns multiplied by powers of two until their largest entries are near 1; x is scale times the new x."""
+    rows, limits, scale = matrix.copy(), offset.copy(), np.ones(matrix.shape[1])
+    for _ in range(4):
+        by_row = _power_of_two(np.abs(rows).max(axis=1, initial=0.0))
+        rows, limits = rows / by_row[:, None], limits / by_row
+        by_column = _power_of_two(np.abs(rows).max(axis=0, initial=0.0))
+        rows, scale = rows / by_column, scale / by_column
+    return rows, limits, scale
+
+
+def _power_of_two(sizes: Floats) -> Floats:
+    return np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
 
 
 def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -> Floats:
-    """The centre of a largest ball in the polytope, in the box's free inputs."""
+    """The centre of a largest ball in the polytope, where the box's free inputs are scaled to [0, 1]."""
     from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
     from scipy.sparse import csr_array, eye_array, hstack, vstack  # noqa: PLC0415
 
-    free = box.free
-    rows, limits = matrix[:, free], offset - matrix[:, ~free] @ box.lower[~free]
+    free, width = box.free, box.upper - box.lower
+    rows, limits = matrix[:, free] * width[free], offset - matrix @ box.lower
     norms = np.linalg.norm(rows, axis=1)
     if (limits[norms == 0] < 0).any():
         msg = "the polytope is empty: an inequality without any free input does not hold"
         raise DomainError(msg)
     rows, limits, norms = rows[norms > 0], limits[norms > 0], norms[norms > 0]
-    rows, limits = rows / norms[:, None], limits / norms
     point = np.array(box.lower)
     if not free.any():
         return point
     count = int(free.sum())
-    walls = vstack([csr_array(rows), eye_array(count), -eye_array(count)])
-    limits = np.concatenate([limits, box.upper[free], -box.lower[free]])
-    size = 1.0 + float(np.abs(np.concatenate([box.lower, box.upper])).max())
+    walls = vstack([csr_array(rows / norms[:, None]), eye_array(count), -eye_array(count)])
+    limits = np.concatenate([limits / norms, np.ones(count), np.zeros(count)])
     found = cast("Any", linprog)(
         np.append(np.zeros(count), -1.0),
         A_ub=hstack([walls, np.ones((len(limits), 1))], format="csr"),
         b_ub=limits,
-        bounds=[*zip(box.lower[free], box.upper[free], strict=True), (-size, size)],
+        bounds=[(0.0, 1.0)] * count + [(-2.0, 2.0)],
         method="highs",
     )
     radius = float(found.x[-1]) if found.status == 0 else -np.inf
-    if radius <= thinnest * size:
-        what = "is empty" if radius < -thinnest * size else "has no interior"
-        msg = f"the polytope {what}: no ball of radius {thinnest * size:.0e} fits into it; equal ends of the box fix an input instead"
+    if radius <= thinnest:
+        what = "is empty" if radius < -thinnest else "has no interior"
+        msg = (
+            f"the polytope {what}: no ball of radius {thinnest:.0e} of its box fits into it; "
+            "equal ends of the box fix an input instead"
+        )
         raise DomainError(msg)
-    point[free] = found.x[:-1]
+    point[free] += width[free] * found.x[:-1]
     point.flags.writeable = False
     return point

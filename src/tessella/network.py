@@ -18,6 +18,9 @@ Sparse: TypeAlias = Any  # a scipy.sparse.csr_array; scipy has no types of its o
 Weight: TypeAlias = Floats | Sparse
 
 
+_LONG = 16  # layers; longer shapes are not written out
+
+
 def is_sparse(array: object) -> bool:
     """Whether this is a scipy sparse matrix, without importing scipy to find out."""
     sparse = sys.modules.get("scipy.sparse")
@@ -26,10 +29,13 @@ def is_sparse(array: object) -> bool:
 
 def frozen_floats(values: object, name: str, ndim: int) -> Floats:
     """Copy to a read-only float64 array of finite numbers, or say what is wrong with it."""
+    if isinstance(values, np.ma.MaskedArray):
+        msg = f"{name} is a masked array; fill in what is masked first"
+        raise NetworkError(msg)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "biuf":
-            msg = f"{name} holds {raw.dtype}, not real numbers"
+            msg = f"{name} holds no real numbers (its type is {raw.dtype})"
             raise NetworkError(msg)
         array = np.array(raw, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
@@ -42,7 +48,8 @@ def frozen_floats(values: object, name: str, ndim: int) -> Floats:
         raise NetworkError(msg)
     if not np.isfinite(array).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        msg = f"{name} holds {array[where]} at {where}; every number must be finite"
+        place = f" at {where}" if where else ""
+        msg = f"{name} holds {array[where]}{place}; every number must be finite"
         raise NetworkError(msg)
     array.flags.writeable = False
     return array
@@ -159,7 +166,12 @@ class Layer:
 
 
 class UnitStates(Protocol):
-    """Which units are stable, layer by layer."""
+    """Which units of a network are stable, layer by layer."""
+
+    @property
+    def network(self) -> "Network":
+        """The network."""
+        ...
 
     @property
     def active(self) -> tuple[Mask, ...]:
@@ -331,7 +343,11 @@ class Network:
         return hash(self.fingerprint)
 
     def _batch(self, points: npt.ArrayLike) -> Floats:
-        batch = np.asarray(points, dtype=np.float64)
+        try:
+            batch = np.asarray(points, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            msg = f"points cannot be read as numbers: {error}"
+            raise NetworkError(msg) from error
         if batch.ndim not in {1, 2} or batch.shape[-1] != self.input_dim:
             msg = f"points have shape {batch.shape}; expected ({self.input_dim},) or (points, {self.input_dim})"
             raise NetworkError(msg)
@@ -412,8 +428,8 @@ class Network:
         stability
             Which units are stable, as `tessella.stability` finds them.
         """
-        if [len(mask) for mask in stability.inactive] != [layer.units for layer in self.layers]:
-            msg = "the stability belongs to a network of another shape"
+        if getattr(stability, "network", None) != self:
+            msg = "the stability was found for another network; find it for this one with tessella.stability(network, domain)"
             raise OptionError(msg)
         layers, columns = list[Layer](), np.arange(self.input_dim)
         for number, layer in enumerate(self.layers):
@@ -430,12 +446,14 @@ class Network:
 
     @property
     def shape(self) -> str:
-        """Inputs and units per layer, such as ``64-10-10-10``; linear units beside ReLUs are marked ``+n``."""
+        """Inputs and units per layer, such as ``64-10-10-10``; linear units beside ReLUs are marked ``+n``, long chains cut."""
         parts = [
             f"{layer.relus}+{layer.linear_units}" if layer.relus and layer.linear_units else str(layer.units)
             for layer in self.layers
         ]
-        return "-".join([str(self.input_dim), *parts])
+        if len(parts) > _LONG:
+            parts = [*parts[:4], "...", *parts[-2:]]
+        return "-".join([str(self.input_dim), *parts]) + (f" ({len(self.layers)} layers)" if len(self.layers) > _LONG else "")
 
     def __repr__(self) -> str:
         """One line a person can read."""

@@ -30,7 +30,8 @@ class PreactivationBounds:
     method
         How they were found.
     unproved
-        How many units' intervals may be wider than the method could make them, because its time was up.
+        How many units' intervals may be wider than the method could make them: time was up, Ctrl-C was pressed, or the
+        layers before are too wide for the LP.
     seconds
         Wall time spent.
     """
@@ -81,7 +82,7 @@ class PreactivationBounds:
 
 def intersect(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
     """The common part of two sound intervals; where rounding leaves none, the first stands."""
-    low, high = np.maximum(first[0], second[0]), np.minimum(first[1], second[1])
+    low, high = np.fmax(first[0], second[0]), np.fmin(first[1], second[1])  # an overflow to nan says nothing
     apart = low > high
     return np.where(apart, first[0], low), np.where(apart, first[1], high)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tessella.domain import Domain, check_dimension
+from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Mask, Network
 from tessella.preactivation import Method, PreactivationBounds
@@ -40,7 +40,7 @@ class Stability:
 
     def __post_init__(self) -> None:
         """Check that the parts fit."""
-        check_dimension(self.domain, self.network.input_dim)
+        check_fit(self.network, self.domain)
         if not self.bounds.matches(self.network):
             msg = "the bounds belong to a network of another shape"
             raise OptionError(msg)

@@ -13,8 +13,8 @@ class Tolerances:
         Largest difference allowed between an imported network and its source, relative to the size of
         the output (1 + its largest absolute value).  Sources mostly compute in single precision.
     interior
-        Smallest radius of a ball that a polytope must hold, relative to the size of its box (1 + its largest
-        absolute end).  What is thinner counts as having no interior.
+        Smallest radius of a ball that a polytope must hold where its box is scaled to [0, 1].  What is thinner counts as
+        having no interior.
     """
 
     conversion: float = 1e-4

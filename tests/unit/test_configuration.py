@@ -122,7 +122,21 @@ def test_fixed_inputs_cost_dimensions():
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), (5,), (0, [3]), (-1, [3]), (5, []), (5, [0]), (5, [3, -1]), (5, [1.5]), (5, "34"), (5, 3), (5.5, [3]), (True, [3])],
+    [
+        (),
+        (5,),
+        (0, [3]),
+        (-1, [3]),
+        (5, []),
+        (5, [0]),
+        (5, [3, -1]),
+        (5, [1.5]),
+        (5, "34"),
+        (5, 3),
+        (5, np.array(4)),
+        (5.5, [3]),
+        (True, [3]),
+    ],
 )
 def test_impossible_shapes_get_a_clear_error(arguments):
     if not arguments:
@@ -139,6 +153,8 @@ def test_a_domain_of_another_dimension_is_refused():
 
 def test_layers_too_wide_for_the_memory_are_refused():
     assert configuration_bound(3, [10**6]) == sum(comb(10**6, j) for j in range(4))
+    assert configuration_bound(10**30, [4]) == 16
+    assert configuration_bound(2, [10**30]) == sum(comb(10**30, j) for j in range(3))
     with pytest.raises(OptionError, match="too wide"):
         configuration_bound(10**6, [10**6])
     with pytest.raises(OptionError, match="too wide"):

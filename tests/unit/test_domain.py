@@ -48,7 +48,7 @@ def test_membership_and_samples():
         (lambda: Box(0, 1, dim=-1), "whole number"),
         (lambda: Box(0, 1, dim=1.5), "whole number"),
         (lambda: Box(np.zeros((2, 2)), 1), "flatten"),
-        (lambda: Box("a", 1, dim=1), "not real numbers"),
+        (lambda: Box("a", 1, dim=1), "no real numbers"),
         (lambda: Box(-1.7e308, 1.7e308, dim=1), "wider"),
         (lambda: Box.around([0.0], -1.0), "at least 0"),
         (lambda: Box.around([0.0, 1.0], [1.0, 1.0, 1.0]), "one per input"),
@@ -111,3 +111,52 @@ def test_domains_are_read_only():
     box = Box.cube(0, 1, 2)
     with pytest.raises(ValueError, match="read-only"):
         box.lower[0] = 3.0
+
+
+@pytest.mark.parametrize("size", [1e-10, 1e16])
+def test_a_square_of_any_scale_is_found(size):
+    square = Polytope(size * np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), size * np.ones(4))
+    assert np.allclose(square.box.lower, -1.0)
+    assert np.allclose(square.box.upper, 1.0)
+
+
+def test_the_computed_box_never_cuts_the_polytope():
+    """A coefficient of 1e-9 is dropped by solvers, but here it moves an end from 0 to 0.1."""
+    sheared = Polytope([[1, 1e-9], [-1, 0], [0, 1], [0, -1]], [0, 5, 1e8, 1e8])
+    assert sheared.contains([0.09, -9.9e7])
+    assert sheared.box.upper[0] >= 0.1
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_computed_box_holds_every_vertex(seed):
+    """Vertices of random polygons by solving pairs of rows, over many scales."""
+    rng = np.random.default_rng(seed)
+    angles = np.linspace(0, 2 * np.pi, 6, endpoint=False) + rng.uniform(0, 0.5, 6)
+    rows = np.column_stack([np.cos(angles), np.sin(angles)])
+    limits = rng.uniform(0.5, 2.0, 6)
+    scale = 10.0 ** rng.uniform(-4, 4, 6)
+    stretch = 10.0 ** rng.uniform(-3, 3, 2)
+    polytope = Polytope(rows * scale[:, None] * stretch, limits * scale)
+    for first in range(6):
+        for second in range(first):
+            pair = rows[[first, second]]
+            if abs(np.linalg.det(pair)) > 1e-3:
+                vertex = np.linalg.solve(pair, limits[[first, second]])
+                if (rows @ vertex <= limits + 1e-12).all():
+                    assert (vertex / stretch <= polytope.box.upper * (1 + 1e-12) + 1e-300).all()
+                    assert (vertex / stretch >= polytope.box.lower * (1 + 1e-12) - 1e-300).all()
+
+
+def test_what_is_no_domain_is_refused():
+    import tessella
+
+    network = tessella.load([([[1.0]], None)])
+    for call in (tessella.stability, tessella.upper_bounds, tessella.empirical_bound):
+        with pytest.raises(DomainError, match="a Box or Polytope was expected"):
+            call(network, (0, 1))
+    with pytest.raises(tessella.NetworkError, match="a network was expected"):
+        tessella.stability([([[1.0]], None)], Box(0, 1, dim=1))
+    with pytest.raises(DomainError, match="must be a Box"):
+        Polytope([[1.0]], [1.0], (0, 1))
+    with pytest.raises(DomainError, match="too large"):
+        Box.cube(0, 1, dim=10**12)

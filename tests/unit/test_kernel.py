@@ -92,3 +92,22 @@ def test_symmetric_and_zero_objectives_do_not_cycle():
         found = Program(matrix).maximise(objective, -ones, ones, -np.ones(4), np.zeros(4))
         assert found.optimal
         assert found.bound == pytest.approx(reference(matrix, objective, -ones, ones, -np.ones(4), np.zeros(4)), abs=1e-6)
+
+
+def test_long_solves_end_at_the_optimum():
+    """Hundreds of iterations on a relaxation of 60 ReLUs: ties are broken without spoiling the bound."""
+    from tessella import Box, Network
+    from tessella.tightening import tighten
+    from tessella.tightening.relaxation import relax
+
+    rng = np.random.default_rng(0)
+    layers = [(rng.standard_normal((n, m)) * np.sqrt(2 / m), 0.1 * rng.standard_normal(n)) for m, n in ((80, 60), (60, 5))]
+    network, box = Network.from_arrays(layers, relu_output=True), Box.cube(0, 1, 80)
+    bounds = tighten(network, box, method="linear")
+    relaxation = relax(network, box, [(bounds.lower[0], bounds.upper[0])])
+    objective = relaxation.objective(0, 1.0)[0]
+    ones = np.ones(len(objective))
+    found = Program(relaxation.matrix).maximise(objective, 0 * ones, ones, relaxation.row_lower, relaxation.row_upper)
+    expected = reference(relaxation.matrix, objective, 0 * ones, ones, relaxation.row_lower, relaxation.row_upper)
+    assert found.optimal
+    assert found.bound == pytest.approx(expected, rel=1e-7)

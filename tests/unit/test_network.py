@@ -121,11 +121,11 @@ def test_one_line_repr_and_table():
         ([(np.ones((3, 0)), np.ones(3))], "at least one input and one unit"),
         ([(np.ones(3), np.ones(3))], "expected 2 dimensions"),
         ([(np.ones((2, 2)) * 1j, np.ones(2))], "complex"),
-        ([([["a"]], [0.0])], "not real numbers"),
+        ([([["a"]], [0.0])], "no real numbers"),
         ([([[1.0], [1.0, 2.0]], [0.0, 0.0])], "cannot be read as an array"),
         ([np.ones((2, 2))], "expected a pair"),
         ([(np.ones((2, 2)), np.ones(2), 3)], "expected a pair"),
-        ([(None, None)], "not real numbers"),
+        ([(None, None)], "no real numbers"),
         ([(scipy.sparse.csr_array([[np.nan]]), [0.0])], "not finite"),
     ],
 )

@@ -132,6 +132,7 @@ OPERATORS = {
         (1, 2, 3),
         {"zero": np.array(0), "axes": np.array([0]), "rest": np.array([-1])},
     ),
+    "Relu of a constant": ([node("Relu", "b", "c"), node("Add", "xc")], (1, 4), {"b": weights(4)}),
     "constants as nodes": (
         [node("Constant", [], "w", value=numpy_helper.from_array(weights(4, 2))), node("MatMul", "xw")],
         (1, 4),
@@ -295,7 +296,7 @@ def test_one_of_several_outputs_is_chosen_by_name():
 @pytest.mark.parametrize("kind", ["Sigmoid", "Tanh", "LeakyRelu", "Softmax", "Exp", "Abs", "Gelu"])
 def test_unsupported_operators_are_named(kind):
     with pytest.raises(
-        UnsupportedOperator, match=rf"ModelProto: node '?{kind}_1'? \({kind}\) is a {kind}; only piecewise-linear.*Relu"
+        UnsupportedOperator, match=rf"ModelProto: node '?{kind}_1'? \({kind}\) is a {kind}; only these piecewise-linear.*Relu"
     ):
         load(model([node(kind, "x")]))
 
@@ -310,7 +311,7 @@ def test_unsupported_operators_are_named(kind):
         ([node("Div", "xb")], (1, 4), {"b": np.zeros(4)}, "divides by zero"),
         ([node("Clip", ["x", "l", "h"])], (1, 4), {"l": np.array(0.0), "h": np.array(6.0)}, "only \\[0, infinity\\)"),
         ([node("Relu", "q")], (1, 4), {}, "reads 'q', which nothing before it defines"),
-        ([node("Relu", "b")], (1, 4), {"b": weights(4)}, "Relu"),
+        ([node("Relu", "b")], (1, 4), {"b": weights(4)}, "does not depend on the input"),
         ([node("Identity", "b")], (1, 4), {"b": weights(4)}, "does not depend on the input"),
         ([node("MatMul", "xw")], (1, 4), {"w": weights(3, 3)}, "does not fit"),
         ([node("Conv", "xw")], (1, 2, 2, 2), {"w": weights(1, 2, 3, 3)}, "does not fit"),
@@ -369,3 +370,19 @@ def test_a_wrong_conversion_is_noticed(monkeypatch):
     monkeypatch.setitem(onnx_operators.OPERATORS, "Neg", lambda node: [node.tensor()])
     with pytest.raises(ConversionMismatch, match="differs from the onnx model"):
         load(model([node("Neg", "x")]))
+
+
+def test_operators_that_nobody_reads_are_left_out():
+    network = load(model([node("Sigmoid", "x", "unused"), node("Relu", "x")]))
+    assert network.shape == "4-4"
+
+
+def test_half_precision_is_compared_as_such():
+    constants = {"w": weights(40, 30).astype(np.float16)}
+    network = load(model([node("MatMul", "xw", "t"), node("Relu", "t")], (1, 40), constants, element=TensorProto.FLOAT16))
+    assert network.source.difference < 0.016
+
+
+def test_an_operator_set_too_old_says_so():
+    with pytest.raises(UnsupportedModel, match=r"operator set 1 cannot be checked .*version_converter"):
+        load(model([node("Gemm", "xwb", broadcast=1)], (1, 4), {"w": weights(4, 3), "b": weights(3)}, opset=1))

@@ -42,9 +42,9 @@ def test_version_is_the_same_everywhere():
 
 
 def test_what_is_no_network_is_refused():
-    with pytest.raises(tessella.UnsupportedModel, match="a dict is no network"):
+    with pytest.raises(tessella.UnsupportedModel, match="type dict is no network"):
         tessella.load({"a": 1})
-    with pytest.raises(tessella.UnsupportedModel, match="a NoneType is no network"):
+    with pytest.raises(tessella.UnsupportedModel, match="type NoneType is no network"):
         tessella.load(None)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tessella import Box, DomainError, Layer, Network, OptionError, Polytope
+from tessella import Box, DomainError, Layer, Network, NetworkError, OptionError, Polytope, upper_bounds
 from tessella.preactivation import Method, PreactivationBounds
 from tessella.stability import Stability, stability
 from tessella.tightening import tighten
@@ -95,7 +95,7 @@ def test_out_of_time_keeps_what_is_proved():
     network = Network.from_arrays([(rng.standard_normal((n, m)), None) for m, n in itertools.pairwise(sizes)])
     box = Box.cube(-1, 1, 20)
     rushed = tighten(network, box, method="milp", seconds_per_unit=1e-6)
-    loose = tighten(network, box, method="lp")
+    loose = tighten(network, box, method="linear")
     assert rushed.unproved > 0
     values = network.preactivations(box.sample(2000))
     for number in range(3):
@@ -125,3 +125,57 @@ def test_a_domain_that_does_not_fit_is_refused():
         stability(by_hand(), Box(0, 1, dim=2))
     with pytest.raises(DomainError, match="empty"):
         stability(by_hand(), Polytope([[1.0]], [-1.0], Box(0, 1, dim=1)))
+
+
+def test_the_stability_of_another_network_is_refused():
+    other = Network.from_arrays(
+        [(-by_hand().layers[0].dense(), -by_hand().layers[0].bias), (np.ones((3, 3)), None)], relu_output=True
+    )
+    with pytest.raises(OptionError, match="another network"):
+        by_hand().without_stable_units(stability(other, Box(0, 1, dim=1)))
+    with pytest.raises(OptionError, match="another network"):
+        by_hand().without_stable_units(None)
+
+
+def test_numbers_that_underflow_are_not_taken_for_zero():
+    tiny = Network.from_arrays([([[1e-200]], [0.0])], relu_output=True)
+    box = Box([-1e-200], [1e-200])
+    assert stability(tiny, box).totals()["unstable"] == 1
+    assert upper_bounds(tiny, box).empirical == 2
+
+
+@pytest.mark.parametrize("method", list(Method))
+def test_overflow_is_a_clear_error_without_warnings(method):
+    network = Network.from_arrays([([[1e300]], [1e300]), ([[1e300]], [0.0])])
+    with pytest.raises(NetworkError, match="layer 2: preactivations pass the largest floating-point number"):
+        stability(network, Box(0, 1, dim=1), method=method)
+
+
+def test_a_point_where_one_unit_is_exact_and_another_is_not_is_branched_on():
+    """A node where the unit with the largest price has no gap left, while another has one."""
+    first = ([[2, 2], [3, -1]], [1, -1])
+    second = ([[2, 2], [0, 2], [1, 0], [1, 3]], [1, 0, -1, -2])
+    network = Network.from_arrays([first, second, ([[-2, 0, 2, 1]], [2])], relu_output=True)
+    found = stability(network, Box(-1, 1, dim=2)).bounds
+    assert found.lower[2][0] == pytest.approx(-10.0, abs=1e-6)
+    assert found.upper[2][0] == pytest.approx(0.0, abs=1e-6)
+    assert found.unproved == 0
+
+
+def test_ctrl_c_returns_what_is_proved(monkeypatch):
+    rng = np.random.default_rng(2)
+    network = Network.from_arrays([(rng.standard_normal((6, 6)), None)] * 3)
+    box = Box.cube(-1, 1, 6)
+    calls = []
+
+    def pressed(*_):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+
+    rushed = tighten(network, box, progress=pressed)
+    assert rushed.unproved > 0
+    full = tighten(network, box)
+    for number in range(3):
+        assert (rushed.lower[number] <= full.lower[number]).all()
+        assert (rushed.upper[number] >= full.upper[number]).all()

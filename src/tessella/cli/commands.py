@@ -268,7 +268,9 @@ def _stability(  # noqa: PLR0913, PLR0917  the options of three commands
     if shown and method in {Method.LP, Method.MILP}:
         drawing.warn_of_compiling()
     with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
-        return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads, progress=tick)
+        found = find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads, progress=tick)
+    drawing.print_note(found)
+    return found
 
 
 def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:

@@ -96,9 +96,16 @@ def print_stability(title: str, found: Stability) -> None:
     drawn.add_row("all", str(found.network.relus), *(str(total[kind]) for kind in kinds), "")
     out = console()
     out.print(drawn)
+    out.print(f"\nStable units are proved ({found.bounds.method}, {found.bounds.seconds:.1f} s).")
+
+
+def print_note(found: Stability) -> None:
+    """Say on stderr if units were cut short: then the answer is right, but could be tighter."""
     late = found.bounds.unproved
-    note = f"; {late} unit{'' if late == 1 else 's'} ran out of time and keep what is proved" if late else ""
-    out.print(f"\nStable units are proved ({found.bounds.method}, {found.bounds.seconds:.1f} s){note}.")
+    if late:
+        units = "unit was" if late == 1 else "units were"
+        text = f"Note: {late} {units} cut short (time limit, Ctrl-C or size) and keep the bounds proved so far."
+        typer.echo(text, err=True)
 
 
 def warn_of_compiling() -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 import tessella
-from tessella.domain import Box, check_dimension
+from tessella.domain import Box, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
@@ -60,7 +60,7 @@ def read_domains(network: Network, box: str | None, property_file: str | None) -
             raise OptionError(msg)
         domains = (Box.cube(ends[0], ends[1], network.input_dim),)
     for domain in domains:
-        check_dimension(domain, network.input_dim)
+        check_fit(network, domain)
     return domains
 
 

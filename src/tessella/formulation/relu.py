@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Domain, Polytope, check_dimension
+from tessella.domain import Domain, Polytope, check_fit
 from tessella.errors import OptionError
 from tessella.formulation.model import Model
 from tessella.network import Floats, Mask, Network, Sparse
@@ -151,14 +151,19 @@ def formulate(  # noqa: PLR0913  one keyword per option
     >>> formulate(net, Box(-1, 1, dim=1), PreactivationBounds(low, high, Method.INTERVAL)).model.names
     ('x0', 'g_1_0', 'h_1_0', 'hbar_1_0', 'z_1_0', 'f')
     """
-    check_dimension(domain, network.input_dim)
+    check_fit(network, domain)
     unstable = _unstable(network, bounds)
     kept = _kept(network, bounds, unstable, outputs=outputs)
     parts = _Parts()
     inputs = parts.columns([f"x{number}" for number in range(domain.dim)], domain.box.lower, domain.box.upper)
     if isinstance(domain, Polytope):
         names = [f"domain_{number}" for number in range(len(domain.offset))]
-        parts.rows(names, [_product(domain.matrix, inputs)], np.full(len(names), -np.inf), domain.offset)
+        # solvers ignore rows whose entries are all tiny; dividing by powers of two changes nothing else
+        sizes = np.abs(domain.matrix).max(axis=1, initial=0.0)
+        odd = (sizes > 0.0) & ((sizes < 1e-3) | (sizes > 1e3))
+        norms = np.exp2(np.round(np.log2(np.where(odd, sizes, 1.0))))
+        rows = [_product(domain.matrix / norms[:, None], inputs)]
+        parts.rows(names, rows, np.full(len(names), -np.inf), domain.offset / norms)
     layers, read = list[UnitColumns](), inputs
     for number in range(len(network.layers)):
         layers.append(_add_layer(parts, network, bounds, number, read, (unstable[number], kept[number])))

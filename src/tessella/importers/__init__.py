@@ -1,5 +1,6 @@
 """From files and objects to `Network` and `Domain`; every format's own package is imported when it is needed."""
 
+import operator
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -7,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tessella.domain import Box
-from tessella.errors import DomainError, FileError, OptionError, UnsupportedModel
+from tessella.errors import DomainError, FileError, FileMissing, OptionError, UnsupportedModel
 from tessella.importers.door import existing_file, refuse_pickle
 from tessella.network import Network
 
@@ -77,8 +78,8 @@ def load_domain(path: str | os.PathLike[str]) -> Box:
 
 def _checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     try:
-        sizes = tuple(int(size) for size in shape)
-    except (TypeError, ValueError) as error:
+        sizes = tuple(operator.index(size) for size in shape)
+    except TypeError as error:
         msg = f"input_shape must be a list of whole numbers such as (1, 28, 28), got {shape!r}"
         raise OptionError(msg) from error
     if not sizes or min(sizes) < 1:
@@ -89,6 +90,9 @@ def _checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 def _load_file(path: str | os.PathLike[str], shape: tuple[int, ...] | None, output: str | None) -> Network:
     name = Path(path).name.lower()
+    if not os.fspath(path):
+        msg = "no file name was given"
+        raise FileMissing(msg)
     if name.endswith((".onnx", ".onnx.gz")):
         from tessella.importers.onnx import read_onnx  # noqa: PLC0415
 
@@ -145,7 +149,7 @@ def _load_object(source: Any, shape: tuple[int, ...] | None, output: str | None)
     if isinstance(source, (list, tuple)):
         return Network.from_arrays(source)  # pyright: ignore[reportUnknownArgumentType]  validated there
     msg = (
-        f"a {type(source).__name__} is no network; give a path, a PyTorch module, a Keras model, an ONNX ModelProto, "
+        f"an object of type {type(source).__name__} is no network; give a path, a PyTorch module, a Keras model, an ONNX ModelProto, "
         "or a list [(W, b), ...]"
     )
     raise UnsupportedModel(msg)

@@ -3,6 +3,7 @@
 import gzip
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +15,17 @@ from tessella.importers.door import existing_file, reading
 from tessella.importers.onnx_operators import FOLDED, OPERATORS, Node, fold
 from tessella.importers.trace import Tensor, Trace
 from tessella.network import Floats, Network, Source
+from tessella.tolerances import DEFAULT
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, ValueInfoProto
+    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
 Value = Tensor | npt.NDArray[Any]
 
 _LARGEST_FILE = 2**31  # bytes; the format's own limit for one message
 _REAL_TYPES = {1: "float32", 10: "float16", 11: "float64"}
 _DOMAINS = {"", "ai.onnx"}
+_ROUNDINGS = 16  # of the source's own precision, which may be half
 
 
 def read_onnx(path: str | os.PathLike[str], input_shape: Sequence[int] | None = None, output: str | None = None) -> Network:
@@ -82,13 +85,17 @@ def from_model(
         trace = Trace(shape)
         values: dict[str, Value] = {**constants, entry.name: trace.input}
         opsets = {item.domain: item.version for item in model.opset_import}
-        _run(graph, trace, values, opsets)
+        _run(graph, exit_name, trace, values, opsets)
         result = values.get(exit_name)
         if not isinstance(result, Tensor):
             msg = f"output {exit_name!r} does not depend on the input {entry.name!r}"
             raise UnsupportedModel(msg)
         network = trace.network(result)
-        evaluator = ReferenceEvaluator(model)
+        try:
+            evaluator = ReferenceEvaluator(model)
+        except RuntimeError as error:
+            msg = f"operator set {opsets.get('', 1)} cannot be checked ({str(error)[:80]}...); convert it with onnx.version_converter"
+            raise UnsupportedModel(msg) from error
         kind = _REAL_TYPES[entry.type.tensor_type.elem_type]
 
         def forward(point: Floats) -> Floats:
@@ -97,7 +104,9 @@ def from_model(
                 return np.asarray(value)
 
         one = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
-        return checked(network, Source("onnx", name, input_shape=one), forward)
+        rounding = _ROUNDINGS * float(np.finfo(kind).eps)
+        tolerances = replace(DEFAULT, conversion=max(DEFAULT.conversion, rounding))
+        return checked(network, Source("onnx", name, input_shape=one), forward, tolerances=tolerances)
 
 
 def _initializers(graph: "GraphProto") -> dict[str, npt.NDArray[Any]]:
@@ -158,9 +167,19 @@ def _chosen_output(graph: "GraphProto", output: str | None) -> str:
     return names[0] if output is None else output
 
 
-def _run(graph: "GraphProto", trace: Trace, values: dict[str, Value], opsets: dict[str, int]) -> None:
-    """Run every operator, constants in numpy and the rest traced."""
-    for position, proto in enumerate(graph.node):
+def _needed(graph: "GraphProto", output: str) -> list[tuple[int, "NodeProto"]]:
+    """The operators that an output depends on, with their positions in the file."""
+    wanted, nodes = {output}, list[tuple[int, "NodeProto"]]()
+    for position, proto in reversed(list(enumerate(graph.node))):
+        if wanted.intersection(proto.output):
+            wanted.update(proto.input)
+            nodes.append((position, proto))
+    return nodes[::-1]
+
+
+def _run(graph: "GraphProto", output: str, trace: Trace, values: dict[str, Value], opsets: dict[str, int]) -> None:
+    """Run every operator that the output needs, constants in numpy and the rest traced."""
+    for position, proto in _needed(graph, output):
         label = f"node {proto.name or '#' + str(position)!r} ({proto.op_type})"
         missing = [name for name in proto.input if name and name not in values]
         if missing:
@@ -168,10 +187,10 @@ def _run(graph: "GraphProto", trace: Trace, values: dict[str, Value], opsets: di
             raise FileError(msg)
         inputs = [values[name] if name else None for name in proto.input]
         traced = any(isinstance(value, Tensor) for value in inputs)
-        known = OPERATORS if traced else FOLDED
+        known = OPERATORS if traced else OPERATORS.keys() | FOLDED
         if proto.op_type not in known or proto.domain not in _DOMAINS:
             where = f" of domain {proto.domain!r}" if proto.domain not in _DOMAINS else ""
-            msg = f"{label} is a {proto.op_type}{where}; only piecewise-linear operators can be read ({', '.join(sorted(OPERATORS))})"
+            msg = f"{label} is a {proto.op_type}{where}; only these piecewise-linear operators can be read: {', '.join(sorted(OPERATORS))}"
             raise UnsupportedOperator(msg)
         node = Node(proto, trace, inputs, opsets.get("", opsets.get("ai.onnx", 1)))
         try:

@@ -127,7 +127,11 @@ def fold(node: Node) -> Sequence[Array]:
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415  heavy
 
     _check_folded_size(node)
-    evaluator = ReferenceEvaluator(node.proto, opsets={"": node.opset})
+    try:
+        evaluator = ReferenceEvaluator(node.proto, opsets={"": node.opset})
+    except RuntimeError as error:
+        msg = f"operator set {node.opset} cannot be evaluated; convert the model with onnx.version_converter"
+        raise UnsupportedModel(msg) from error
     with np.errstate(all="ignore"):
         results = evaluator.run(None, dict(zip(node.proto.input, node.inputs, strict=True)))
     return [np.asarray(result) for result in results]

@@ -30,6 +30,7 @@ from tessella.network import Floats
 OPTIMAL, STOPPED, PRUNED, INFEASIBLE = 0, 1, 2, 3
 
 _EPS = 2.220446049250313e-16
+_TINY = 1e-300  # more than all products that underflow can have lost
 _REFACTOR_EVERY = 40
 _PIVOT = 1e-9
 _VIOLATION = 1e-9
@@ -109,7 +110,7 @@ def proved_bound(a: Floats, c: Floats, lower: Floats, upper: Floats, row_lower: 
         if y[i] != 0.0:
             total += y[i] * (row_upper[i] if y[i] > 0.0 else row_lower[i])
             size += abs(y[i]) * max(abs(row_lower[i]), abs(row_upper[i]))
-    return total + 2.0 * (n + m + 8) * _EPS * size
+    return total + 2.0 * (n + m + 8) * _EPS * size + (_TINY if size > 0.0 else 0.0)
 
 
 @_compiled

@@ -6,8 +6,8 @@ from time import perf_counter
 
 import numpy as np
 
-from tessella.domain import Box, Domain, check_dimension
-from tessella.errors import OptionError
+from tessella.domain import Box, Domain, check_fit
+from tessella.errors import NetworkError, OptionError
 from tessella.network import Layer, Network
 from tessella.parallel import Progress
 from tessella.preactivation import Method, PreactivationBounds, intersect, stack
@@ -40,7 +40,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     method
         ``"interval"``: interval arithmetic, exact in the first layer of a box.  ``"linear"``: linear bounds substituted backwards.
         ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
-        every unit that is not yet decided (the smallest H and H-bar, but for 1e-8 of their size).
+        every unit that is not yet decided (the smallest H and H-bar, but for about 1e-8 of the domain's and the layers' size).
     seconds_per_unit
         After this time a unit keeps the bounds that are proved so far.
     executor
@@ -56,17 +56,29 @@ def tighten(  # noqa: PLR0913  one keyword per option
     [1.0, 0.0]
     """
     start = perf_counter()
-    check_dimension(domain, network.input_dim)
+    check_fit(network, domain)
     chosen = _checked(method)
     if not seconds_per_unit > 0.0:
-        msg = f"seconds_per_unit must be positive, got {seconds_per_unit!r}"
+        msg = f"the time per unit must be positive, got {seconds_per_unit!r}"
         raise OptionError(msg)
     order = list(Method)[: list(Method).index(chosen) + 1]
     tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
+        known, late = _stages(network, domain, order, seconds_per_unit, executor, tick)
+    lower, upper = stack(known)
+    for number, ends in enumerate(zip(lower, upper, strict=True), start=1):
+        if not np.isfinite(ends).all():
+            msg = f"layer {number}: preactivations pass the largest floating-point number on this domain; scale weights or domain down"
+            raise NetworkError(msg)
+    return PreactivationBounds(lower, upper, chosen, late, perf_counter() - start)
+
+
+def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked
+    network: Network, domain: Domain, order: list[Method], seconds: float, executor: Executor | None, tick: Callable[[int], None]
+) -> tuple[list[Pair], int]:
+    """Bounds by each method in turn, and how many units the last one left short of what it can do."""
     previous, late, interrupted = list[Pair](), 0, False
     for stage in order:
-        if interrupted:
-            break
         known, late = list[Pair](), 0
         for number, layer in enumerate(network.layers):
             bounds = _cheap(network, domain, known, stage)
@@ -82,15 +94,14 @@ def tighten(  # noqa: PLR0913  one keyword per option
                     known,
                     bounds,
                     branch=stage is Method.MILP,
-                    seconds=seconds_per_unit,
+                    seconds=seconds,
                     executor=executor,
                     progress=tick,
                 )
                 late += missed
             known.append(bounds)
         previous = known
-    lower, upper = stack(previous)
-    return PreactivationBounds(lower, upper, chosen, late, perf_counter() - start)
+    return previous, late
 
 
 def _undecided(layer: Layer, bounds: Pair) -> int:

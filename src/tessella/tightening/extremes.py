@@ -11,7 +11,7 @@ from tessella.network import Floats, Network
 from tessella.parallel import Stop, run
 from tessella.tightening.relaxation import Pair, relax
 
-_LARGEST = 50_000_000  # entries of the rows' matrix; beyond, a layer keeps the bounds it has
+_LARGEST = 10_000_000  # entries of the rows' matrix; beyond, a layer keeps the bounds it has
 _BATCH = 4  # units per task: enough to share the set-up, few enough to keep all workers busy
 
 
@@ -89,13 +89,18 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
     search = Search(network, relaxation, len(known), np.flatnonzero(domain.box.free), domain.box.lower)
     low, high, late = low.copy(), high.copy(), 0
     for place, unit in enumerate(units):
+        if stop.asked:
+            late += len(units) - place
+            break
         limit = Limit(perf_counter() + seconds, stop)
         above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=branch)
         high[place] = above.bound
         complete = above.complete
-        if above.bound > 0.0:  # else it is stably inactive, and its lower end does not matter
+        if above.bound > 0.0 and not limit.reached:  # where it is stably inactive its lower end does not matter
             below = search.maximise(int(unit), -1.0, float(-low[place]), limit, branch=branch)
             low[place] = min(-below.bound, high[place])
             complete = complete and below.complete
+        elif above.bound > 0.0:
+            complete = False
         late += not complete
     return low, high, late

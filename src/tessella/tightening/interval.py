@@ -3,7 +3,7 @@
 import numpy as np
 
 from tessella.network import Floats, Layer
-from tessella.tightening.rounding import gamma
+from tessella.tightening.rounding import gamma, lost
 
 
 def interval(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -22,7 +22,8 @@ def interval(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     upper = positive @ high + negative @ low + layer.bias
     below = positive @ np.abs(low) - negative @ np.abs(high) + np.abs(layer.bias)
     above = positive @ np.abs(high) - negative @ np.abs(low) + np.abs(layer.bias)
-    return np.asarray(lower - gamma(layer.inputs) * below), np.asarray(upper + gamma(layer.inputs) * above)
+    tiny = lost(layer.inputs, weight, np.concatenate([low, high]))
+    return np.asarray(lower - gamma(layer.inputs) * below - tiny), np.asarray(upper + gamma(layer.inputs) * above + tiny)
 
 
 def _parts(weight: Floats) -> tuple[Floats, Floats]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from tessella.domain import Box
 from tessella.network import Floats, Mask, Network
-from tessella.tightening.rounding import UNIT, gamma
+from tessella.tightening.rounding import UNIT, gamma, lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,19 @@ def _upper(network: Network, box: Box, known: list[tuple[Floats, Floats]], coeff
         positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
         constant = constant + positive @ line.upper_offset
         error = error + gamma(layer.units) * (np.abs(coefficients) @ (line.upper_offset + largest) + np.abs(constant))
+        error = error + lost(layer.units, coefficients, line.upper_slope) * largest.sum()
+        error = error + lost(layer.units, coefficients, line.upper_offset)
         slopes = positive * line.upper_slope + negative * line.lower_slope
         reach = np.maximum(np.abs(box.lower), np.abs(box.upper)) if number == 0 else _reach(network, known, number - 1)
         constant = constant + slopes @ layer.bias
         inner = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
         error = error + gamma(layer.units) * (np.abs(slopes) @ inner + np.abs(constant))
+        error = error + lost(layer.units, slopes, layer.bias) + lost(layer.units, slopes, layer.weight) * reach.sum()
         coefficients = np.asarray(slopes @ layer.weight)
     positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
     error = error + gamma(box.dim) * (np.abs(coefficients) @ reach + np.abs(constant))
-    return positive @ box.upper + negative @ box.lower + constant + error
+    return positive @ box.upper + negative @ box.lower + constant + error + lost(box.dim, coefficients, reach)
 
 
 def _reach(network: Network, known: list[tuple[Floats, Floats]], number: int) -> Floats:

@@ -17,7 +17,7 @@ import numpy as np
 from tessella.domain import Box, Domain
 from tessella.network import Floats, Layer, Network
 from tessella.tightening.linear import lines
-from tessella.tightening.rounding import UNIT, gamma
+from tessella.tightening.rounding import UNIT, gamma, lost
 
 Pair = tuple[Floats, Floats]
 
@@ -36,7 +36,10 @@ class Affine:
         coefficients = np.asarray(layer.weight @ self.coefficients)
         constant = np.asarray(layer.weight @ self.constant) + layer.bias
         error = abs(layer.weight) @ (self.error + gamma(layer.inputs) * size) + gamma(layer.inputs) * np.abs(layer.bias)
-        return Affine(coefficients, constant, np.asarray(error))
+        tiny = lost(layer.inputs, layer.weight, self.coefficients) * float(reach.sum()) + lost(
+            layer.inputs, layer.weight, self.constant
+        )
+        return Affine(coefficients, constant, np.asarray(error) + tiny)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +84,16 @@ class Relaxation:
     scale: Floats
     target: Affine
 
-    def objective(self, unit: int, sign: float) -> tuple[Floats, float, float]:
-        """Coefficients in [0, 1] variables, constant, and error of a target unit's preactivation times a sign."""
+    def _lost(self, row: Floats) -> float:
+        return lost(len(row), row, self.scale) + lost(len(row), row, self.offset)
+
+    def objective(self, unit: int, sign: float) -> tuple[Floats, float, float, float]:
+        """Coefficients in [0, 1] variables, constant, error and size of a target unit's preactivation times a sign."""
         row = self.target.coefficients[unit]
         size = np.abs(row) @ np.maximum(np.abs(self.offset), np.abs(self.offset + self.scale)) + abs(self.target.constant[unit])
         constant = float(row @ self.offset + self.target.constant[unit])
-        error = float(self.target.error[unit] + 2.0 * gamma(len(row)) * size)
-        return sign * row * self.scale, sign * constant, error
+        error = float(self.target.error[unit] + 2.0 * gamma(len(row)) * size + self._lost(row))
+        return sign * row * self.scale, sign * constant, error, float(size)
 
 
 def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
@@ -131,7 +137,7 @@ def _first_layer(layer: Layer, box: Box, columns: np.ndarray, count: int) -> Aff
     coefficients = np.zeros((layer.units, count))
     coefficients[:, : len(columns)] = weight[:, columns]
     fixed = np.where(box.free, 0.0, box.lower)
-    error = gamma(box.dim) * (np.abs(weight) @ np.abs(fixed) + np.abs(layer.bias))
+    error = gamma(box.dim) * (np.abs(weight) @ np.abs(fixed) + np.abs(layer.bias)) + lost(box.dim, weight, fixed)
     return Affine(coefficients, weight @ fixed + layer.bias, error)
 
 
@@ -163,7 +169,7 @@ class _Rows:
         scaled = row * self.scale
         shift = float(row @ self.offset)
         size = float(np.abs(scaled).sum() + np.abs(row) @ np.abs(self.offset) + abs(limit))
-        slack = slack + 2.0 * gamma(self.count) * size
+        slack = slack + 2.0 * gamma(self.count) * size + lost(self.count, row, self.scale) + lost(self.count, row, self.offset)
         largest = float(np.abs(scaled).max(initial=0.0))
         norm = 2.0 ** np.round(np.log2(largest)) if largest > 0.0 else 1.0  # a power of two: no rounding
         scaled = scaled / norm

@@ -18,7 +18,8 @@ from tessella.network import Floats, Network
 from tessella.parallel import Stop
 from tessella.tightening.relaxation import Relaxation
 
-_PORTION, _PORTIONS = 1000, 20  # iterations of one LP
+_MOST = 20_000  # iterations of one LP
+_PORTION = 2e8  # rows times columns times iterations between two looks at the time: some tenths of a second
 _CLOSE = 1e-8  # of the target's known range: what two bounds may differ by and count as equal
 
 
@@ -46,7 +47,8 @@ class Extreme:
     reached
         The largest value found at a point, but for rounding.
     complete
-        Whether the search ended before its time did.
+        Whether the bound is what the method can prove: without branching, the LP's optimum; with, the value that is reached, but
+        for 1e-6 of the target's size.
     nodes
         Number of relaxations solved.
     """
@@ -65,6 +67,7 @@ class Search:
         self._relaxation, self._layers, self._target = relaxation, network.layers[:layer], network.layers[layer]
         self._free, self._fixed = free, fixed
         self._program = Program(relaxation.matrix)
+        self._portion = int(np.clip(_PORTION / max(relaxation.matrix.size, 1), 10, 1000))
         self._lower = np.zeros(len(relaxation.upper))
         self._undecided = np.zeros(len(relaxation.units), dtype=np.int8)
 
@@ -83,14 +86,14 @@ class Search:
             Whether to branch at all; without, this is the LP bound.
         """
         relaxation = self._relaxation
-        objective, constant, error = relaxation.objective(unit, sign)
+        objective, constant, error, size = relaxation.objective(unit, sign)
         ends = constant + error
         root = self._solve(objective, self._undecided, EMPTY, -np.inf, limit)
         reached = self._reached(root, unit, sign)
         bound = min(known, root.bound + ends)
         if not branch or not np.isfinite(root.bound):
             return Extreme(bound, reached, complete=root.optimal, nodes=1)
-        close = _CLOSE * max(abs(known), abs(reached), abs(bound - reached), 1e-300)
+        close = _CLOSE * max(abs(known), abs(reached), abs(bound - reached), 0.01 * size)
         numbers, nodes, settled = count(), 1, -np.inf
         heap = [(-bound, next(numbers), self._undecided, root.basis, self._branching(root, self._undecided))]
         while heap:
@@ -114,9 +117,8 @@ class Search:
                     continue
                 reached = max(reached, self._reached(outcome, unit, sign))
                 heapq.heappush(heap, (-inner, next(numbers), child, outcome.basis, self._branching(outcome, child)))
-        best = max(settled, -heap[0][0] if heap else -np.inf)
-        complete = not heap or -heap[0][0] <= reached + close
-        return Extreme(min(known, best), reached, complete, nodes)
+        best = min(known, max(settled, -heap[0][0] if heap else -np.inf))
+        return Extreme(best, reached, best <= reached + 100.0 * close, nodes)
 
     def _solve(self, objective: Floats, states: np.ndarray, basis: Basis, cutoff: float, limit: Limit) -> Outcome:
         """The relaxation with some units decided; between portions of iterations the time is looked at."""
@@ -129,11 +131,12 @@ class Search:
         row_upper[relaxation.first + 2 * decided + 1] = relaxation.open_upper[decided]
         upper[relaxation.variables[inactive]] = 0.0
         problem = (objective, self._lower, upper, row_lower, row_upper)
-        outcome = self._program.maximise(*problem, basis, cutoff, _PORTION)
-        for _ in range(_PORTIONS):
-            if not outcome.stopped or outcome.iterations < _PORTION or limit.reached:
+        portion = self._portion
+        outcome = self._program.maximise(*problem, basis, cutoff, portion)
+        for _ in range(_MOST // portion):
+            if not outcome.stopped or outcome.iterations < portion or limit.reached:
                 break
-            outcome = self._program.maximise(*problem, outcome.basis, cutoff, _PORTION)
+            outcome = self._program.maximise(*problem, outcome.basis, cutoff, portion)
         return outcome
 
     def _reached(self, outcome: Outcome, unit: int, sign: float) -> float:
@@ -156,7 +159,8 @@ class Search:
         above = relaxation.norms[under] * (relaxation.row_upper[under] - outcome.rows[under])  # h - g
         output = relaxation.scale[relaxation.variables] * outcome.x[relaxation.variables]
         gap = np.where(states == 0, np.minimum(above, output), 0.0)
+        gap = np.where(gap > _CLOSE * relaxation.scale[relaxation.variables], gap, 0.0)
         price = np.maximum(outcome.multipliers[under + 1], 0.0) / relaxation.norms[under + 1]
         score = gap * price if (gap * price).any() else gap
         best = int(np.argmax(score))
-        return best if gap[best] > _CLOSE * relaxation.scale[relaxation.variables[best]] else -1
+        return best if score[best] > 0.0 else -1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
-from tessella.domain import Domain, check_dimension
+from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
@@ -148,7 +148,7 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     if domain is None and stability is not None:
         domain = stability.domain
     if domain is not None:
-        check_dimension(domain, network.input_dim)
+        check_fit(network, domain)
     dim = network.input_dim if domain is None else domain.free_dim
     layers = stages(network)
     values = [bound(dim, layers) for bound in (raghu, montufar, configuration)]

@@ -111,11 +111,11 @@ def montufar(dim: int, layers: Sequence[Stage]) -> int:
 def configuration(dim: int, layers: Sequence[Stage]) -> int:
     """`configuration_bound` on a region of this dimension."""
     dims = list(accumulate((stage.units for stage in layers), min, initial=dim))
-    # below[d] bounds the regions that the layers after this one make of a region of dimension d
-    below = [1] * (dims[-1] + 1)
+    # below[d] bounds the regions that the layers after this one make of a region of dimension d; beyond the list it is constant
+    below = [1]
     for stage, widest in zip(reversed(layers), reversed(dims[:-1]), strict=True):
-        below = _split(stage, widest, below)
-    return below[dim]
+        below = _split(stage, min(widest, stage.units), below)
+    return below[min(dim, len(below) - 1)]
 
 
 def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
@@ -125,19 +125,17 @@ def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
     first units - d values of j that is d itself, for the others it does not depend on d: two running sums serve all d.
     """
     last = min(stage.relus, widest)
-    if last * stage.relus > _LARGEST:
+    if last * min(stage.relus, last * stage.relus.bit_length()) > _LARGEST:
         msg = f"a layer of {stage.relus:,} ReLUs on {widest:,} dimensions is too wide: its numbers alone would fill the memory"
         raise OptionError(msg)
     ways = list(_binomials(stage.relus, last))
     parts = [0, *accumulate(ways)]
-    narrowed = [way * below[stage.units - j] if stage.units - j < len(below) else 0 for j, way in enumerate(ways)]
-    regions = [0, *accumulate(narrowed)]
+    regions = [0, *accumulate(way * below[min(stage.units - j, len(below) - 1)] for j, way in enumerate(ways))]
     result: list[int] = []
     for dim in range(widest + 1):
         end = min(stage.relus, dim) + 1
         middle = min(max(stage.units - dim + 1, 0), end)
-        same = parts[middle] * below[dim] if middle else 0
-        result.append(same + regions[end] - regions[middle])
+        result.append(parts[middle] * below[min(dim, len(below) - 1)] + regions[end] - regions[middle])
     return result
 
 
@@ -169,7 +167,7 @@ def _shape(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[Stag
     if widths is None:
         msg = f"give the widths of the layers as well, as in configuration_bound({network!r}, [11, 11, 10])"
         raise OptionError(msg)
-    if isinstance(widths, (str, bytes)) or not hasattr(widths, "__iter__"):
+    if isinstance(widths, (str, bytes)) or not hasattr(widths, "__iter__") or getattr(widths, "ndim", 1) != 1:
         msg = f"widths must be a list of whole numbers, got {widths!r}"
         raise OptionError(msg)
     sizes = [_positive(size, f"width {number}") for number, size in enumerate(widths, start=1)]

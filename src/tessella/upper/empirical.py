@@ -30,6 +30,7 @@ from tessella.network import Floats, Layer, Mask, Network
 from tessella.preactivation import Method
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
+from tessella.tightening.rounding import gamma, lost
 from tessella.upper.configuration import configuration, stages
 from tessella.upper.coverage import Coverage, maximum_coverage
 
@@ -266,10 +267,9 @@ def _constant(layer: Layer, chosen: Mask, low: Floats, high: Floats) -> tuple[Fl
     weight, low, high = layer.weight[:, chosen], low[chosen], high[chosen]
     size = abs(weight)
     positive, negative = (weight + size) / 2.0, (weight - size) / 2.0
-    unit = (len(low) + 4) * float(np.finfo(np.float64).eps)
-    ends: list[Floats] = []
+    tiny, ends = lost(len(low), weight, np.concatenate([low, high])), list[Floats]()
     for outward, first, second in ((-1.0, low, high), (1.0, high, low)):
-        slack = unit * (positive @ np.abs(first) - negative @ np.abs(second) + np.abs(layer.bias))
+        slack = gamma(len(low)) * (positive @ np.abs(first) - negative @ np.abs(second) + np.abs(layer.bias)) + tiny
         ends.append(np.asarray(positive @ first + negative @ second + layer.bias + outward * slack))
     return ends[0], ends[1]
 
