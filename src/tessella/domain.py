@@ -155,6 +155,10 @@ class Box:
             return spans[0] + (f"^{self.dim}" if self.dim > 1 else "")
         return " x ".join(spans) if self.dim <= len(spans) else " x ".join(spans[:2]) + f" x ... ({self.dim} inputs)"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {"text": self.describe(), "lower": self.lower.tolist(), "upper": self.upper.tolist()}
+
     def __repr__(self) -> str:
         """One line a person can read."""
         fixed = self.dim - self.free_dim
@@ -247,6 +251,10 @@ class Polytope:
         """A short text such as ``1 inequality in [0, 1]^2``."""
         rows = len(self.offset)
         return f"{rows} inequalit{'y' if rows == 1 else 'ies'} in {self.box.describe()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**self.box.to_dict(), "text": self.describe(), "matrix": self.matrix.tolist(), "offset": self.offset.tolist()}
 
     def __repr__(self) -> str:
         """One line a person can read."""

@@ -94,7 +94,7 @@ def decode_int(value: object) -> int:
     raise FileError(msg)
 
 
-def provenance(fingerprint: str, shape: str, domain: str | None) -> dict[str, Any]:
+def provenance(fingerprint: str, shape: str, domain: dict[str, Any] | None) -> dict[str, Any]:
     """The past of a result: which version said what of which network, and where."""
     return {"tessella": __version__, "network": {"shape": shape, "fingerprint": fingerprint}, "domain": domain}
 

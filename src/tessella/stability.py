@@ -107,7 +107,7 @@ class Stability:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        past = provenance(self.network.fingerprint, self.network.shape, self.domain.describe())
+        past = provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict())
         units = [
             {"lower": low.tolist(), "upper": high.tolist()}
             for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)

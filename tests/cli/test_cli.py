@@ -1,6 +1,7 @@
 """The command line as a person uses it."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -135,7 +136,7 @@ def test_show_with_a_property(run, model, two_boxes):
     assert "domain 1    [0, 1]^3" in out
     assert "domain 2    [2, 2] x [2, 3] x [2, 3], 1 input fixed" in out
     record = json.loads(run("show", model, "--property", two_boxes, "--json")[1])
-    assert record["domains"][1] == {"lower": [2.0, 2.0, 2.0], "upper": [2.0, 3.0, 3.0]}
+    assert record["domains"][1] == {"text": "[2, 2] x [2, 3] x [2, 3]", "lower": [2.0, 2.0, 2.0], "upper": [2.0, 3.0, 3.0]}
     assert record["widths"] == [5, 4]
 
 
@@ -230,3 +231,33 @@ def test_as_a_module_in_a_pipe_it_is_plain():
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     assert "configuration" in done.stdout
+
+
+def test_names_that_a_terminal_cannot_write_are_no_error(model, tmp_path):
+    odd = tmp_path / "a b \u00fc.npz"
+    odd.write_bytes(model.read_bytes())
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    done = subprocess.run([sys.executable, "-m", "tessella", "show", str(odd)], capture_output=True, check=False, env=ascii_only)
+    assert done.returncode == 0
+    assert b"a b " in done.stdout
+
+
+def test_units_cut_short_are_noted_on_stderr(run, model):
+    for command in (["upper"], ["upper", "--quiet"], ["stability", "--json"], ["export", "-o", model.with_suffix(".mps")]):
+        code, _, err = run(command[0], model, "--box=-1,1", "--seconds-per-unit", "1e-9", *command[1:])
+        assert code == 0
+        assert "cut short" in err
+
+
+def test_one_of_several_outputs_is_chosen(run, tmp_path):
+    from onnx import TensorProto, helper
+
+    entry = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 3))
+    exits = [helper.make_tensor_value_info(name, TensorProto.FLOAT, (1, 3)) for name in ("a", "b")]
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"])]
+    proto = helper.make_model(helper.make_graph(nodes, "g", [entry], exits), opset_imports=[helper.make_opsetid("", 17)])
+    (tmp_path / "two.onnx").write_bytes(proto.SerializeToString())
+    code, _, err = run("show", tmp_path / "two.onnx")
+    assert code == 2
+    assert "2 outputs" in err
+    assert run("show", tmp_path / "two.onnx", "--output-name", "a", "--quiet")[1].startswith("Network(3-3,")

@@ -1,5 +1,6 @@
 """The command line: what a person types."""
 
+import io
 import sys
 
 import typer
@@ -11,6 +12,9 @@ from tessella.errors import TessellaError
 def main() -> None:
     """Run the command line; errors end in one line on stderr."""
     debug = "--debug" in sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a file's name may not exist in the terminal's alphabet
     try:
         app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
     except TessellaError as error:

@@ -14,6 +14,7 @@ from tessella.cli.options import (
     Debug,
     MethodOption,
     Model,
+    OutputName,
     PropertyOption,
     Quiet,
     ReluOutput,
@@ -30,7 +31,7 @@ from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
-from tessella.result import Bound, Side
+from tessella.result import SCHEMA, Bound, Side
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
 
@@ -74,6 +75,7 @@ def upper(  # noqa: PLR0913  one parameter per option
     seconds_per_unit: SecondsPerUnit = 10.0,
     workers: Workers = 0,
     input_shape: ShapeOption = None,
+    output_name: OutputName = None,
     relu_output: ReluOutput = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -97,10 +99,10 @@ def upper(  # noqa: PLR0913  one parameter per option
         msg = "give either a model, as in 'tessella upper model.onnx', or a shape, as in 'tessella upper --widths 784,11,11,10'"
         raise OptionError(msg)
     if model is None:
-        _refuse(box=box, property=property_file, input_shape=input_shape, relu_output=relu_output)
+        _refuse(box=box, property=property_file, input_shape=input_shape, output_name=output_name, relu_output=relu_output)
         _upper_of_widths(whole_numbers(widths or "", "--widths"), as_json=as_json, quiet=quiet)
         return
-    network = read_network(model, input_shape, relu_output=relu_output)
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = read_domain(network, box, property_file)
     found = (
         None if domain is None else _stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
@@ -123,6 +125,7 @@ def show(  # noqa: PLR0913  one parameter per option
     box: BoxOption = None,
     property_file: PropertyOption = None,
     input_shape: ShapeOption = None,
+    output_name: OutputName = None,
     relu_output: ReluOutput = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -138,7 +141,7 @@ def show(  # noqa: PLR0913  one parameter per option
 
         tessella show model.npz --box 0,1 --json
     """
-    network = read_network(model, input_shape, relu_output=relu_output)
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domains = read_domains(network, box, property_file)
     if as_json:
         drawing.print_json(_described(model, network, domains))
@@ -158,6 +161,7 @@ def stability(  # noqa: PLR0913  one parameter per option
     seconds_per_unit: SecondsPerUnit = 10.0,
     workers: Workers = 0,
     input_shape: ShapeOption = None,
+    output_name: OutputName = None,
     relu_output: ReluOutput = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -175,7 +179,7 @@ def stability(  # noqa: PLR0913  one parameter per option
 
         tessella stability model.onnx --box 0,1 --json > stability.json
     """
-    network = read_network(model, input_shape, relu_output=relu_output)
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = need_domain(network, box, property_file)
     found = _stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
     if as_json:
@@ -197,6 +201,7 @@ def export(  # noqa: PLR0913  one parameter per option
     seconds_per_unit: SecondsPerUnit = 10.0,
     workers: Workers = 0,
     input_shape: ShapeOption = None,
+    output_name: OutputName = None,
     relu_output: ReluOutput = False,
     outputs: Annotated[
         bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
@@ -217,7 +222,7 @@ def export(  # noqa: PLR0913  one parameter per option
     """
     from tessella.formulation import formulate, write_model  # noqa: PLC0415  loads scipy
 
-    network = read_network(model, input_shape, relu_output=relu_output)
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = need_domain(network, box, property_file)
     found = _stability(network, domain, method, seconds_per_unit, workers, shown=not quiet)
     formulation = formulate(
@@ -259,7 +264,7 @@ def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False
         out.print()
     drawing.print_bounds(bounds.bounds, "How many linear regions can it have?", quiet=quiet)
     if shown:
-        out.print("\nEach line is proved, loosest first. MAPS is log2 of the count: so many ReLUs could at best do the same.")
+        out.print("\nEach line is proved, loosest first. MAPS is log2 of the count: no fewer ReLUs could make as many regions.")
 
 
 def _stability(  # noqa: PLR0913, PLR0917  the options of three commands
@@ -281,7 +286,9 @@ def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
     bounds = tuple(Bound(method(sizes[0], sizes[1:]), Side.UPPER, method=name) for name, method in methods.items())
     if as_json:
         record = {bound.method: bound.to_dict() for bound in bounds}
-        drawing.print_json({"tessella": tessella.__version__, "input_dim": sizes[0], "widths": sizes[1:], "upper": record})
+        drawing.print_json(
+            {"schema": SCHEMA, "tessella": tessella.__version__, "input_dim": sizes[0], "widths": sizes[1:], "upper": record}
+        )
     else:
         drawing.print_bounds(bounds, f"{'-'.join(map(str, sizes))}: {sum(sizes[1:])} ReLUs, on any domain", quiet=quiet)
 
@@ -289,6 +296,7 @@ def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
 def _described(model: str, network: Network, domains: tuple[Box, ...]) -> dict[str, Any]:
     source = network.source
     return {
+        "schema": SCHEMA,
         "tessella": tessella.__version__,
         "model": model,
         "shape": network.shape,
@@ -303,8 +311,8 @@ def _described(model: str, network: Network, domains: tuple[Box, ...]) -> dict[s
             {"inputs": layer.inputs, "relus": layer.relus, "linear": layer.linear_units, "parameters": layer.parameters}
             for layer in network.layers
         ],
-        "check": {"points": source.points, "difference": source.difference} if source else None,
-        "domains": [{"lower": domain.lower.tolist(), "upper": domain.upper.tolist()} for domain in domains],
+        "check": {"points": source.points, "difference": source.difference} if source and source.points else None,
+        "domains": [domain.to_dict() for domain in domains],
     }
 
 

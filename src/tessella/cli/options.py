@@ -26,6 +26,10 @@ ShapeOption = Annotated[
         show_default=False,
     ),
 ]
+OutputName = Annotated[
+    str | None,
+    typer.Option("--output-name", metavar="NAME", help="The output to keep of an ONNX model with several.", show_default=False),
+]
 MethodOption = Annotated[
     Method, typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (the tightest).")
 ]
@@ -39,10 +43,10 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answe
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
-def read_network(model: str, input_shape: str | None, *, relu_output: bool) -> Network:
+def read_network(model: str, input_shape: str | None, output: str | None, *, relu_output: bool) -> Network:
     """Load the model that was named."""
     shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
-    return tessella.load(model, input_shape=shape, relu_output=relu_output)
+    return tessella.load(model, input_shape=shape, output=output, relu_output=relu_output)
 
 
 def read_domains(network: Network, box: str | None, property_file: str | None) -> tuple[Box, ...]:

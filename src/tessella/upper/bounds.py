@@ -92,7 +92,7 @@ class UpperBounds:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        past = provenance(self.network.fingerprint, self.network.shape, self.domain.describe() if self.domain else None)
+        past = provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict() if self.domain else None)
         record = {
             "schema": SCHEMA,
             **past,
