@@ -6,6 +6,8 @@
 4
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tessella._version import __version__
 from tessella.domain import Box, Domain, Polytope
 from tessella.errors import (
@@ -25,10 +27,12 @@ from tessella.importers import load, load_domain, load_domains
 from tessella.network import Layer, Network, Source
 from tessella.preactivation import PreactivationBounds
 from tessella.result import Bound, Counted, Side
-from tessella.solvers import SCIP, Gurobi, HiGHS
 from tessella.stability import Stability, stability
 from tessella.tolerances import Tolerances
 from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
+
+if TYPE_CHECKING:
+    from tessella.solvers import SCIP, Gurobi, HiGHS
 
 __all__ = [
     "SCIP",
@@ -69,3 +73,13 @@ __all__ = [
     "stability",
     "upper_bounds",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the solvers when one is named: most users never do."""
+    if name in {"SCIP", "Gurobi", "HiGHS"}:
+        from tessella import solvers  # noqa: PLC0415
+
+        return getattr(solvers, name)
+    msg = f"module 'tessella' has no attribute {name!r}"
+    raise AttributeError(msg)
