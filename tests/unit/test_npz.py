@@ -161,7 +161,7 @@ def test_sparse_weights_that_do_not_fit_together(tmp_path: Path, changes: dict[s
         ({"W0": 1.0}, "weight has shape ()"),
         ({"W0": np.zeros((0, 3))}, "at least one"),
         ({"W0": W0 * 1j}, "complex128"),
-        ({"W0": np.array([["a"]])}, "not real numbers"),
+        ({"W0": np.array([["a"]])}, "no real numbers"),
         ({"W0": np.array([[np.inf]])}, "finite"),
         ({"W0": np.array([[np.longdouble("1e4000")]])}, "finite"),
         ({"W0": W0, "rectified0": np.array([1, 0, 1])}, "rectified must be"),

@@ -162,15 +162,16 @@ def test_a_point_where_one_unit_is_exact_and_another_is_not_is_branched_on():
     assert found.unproved == 0
 
 
-def test_ctrl_c_returns_what_is_proved(monkeypatch):
+@pytest.mark.parametrize("moment", [4, 6, 7, 8, 9, 10, 11, 12])
+def test_ctrl_c_returns_what_is_proved(moment):
     rng = np.random.default_rng(2)
-    network = Network.from_arrays([(rng.standard_normal((6, 6)), None)] * 3)
+    network = Network.from_arrays([(rng.standard_normal((6, 6)), None)] * 3, relu_output=True)
     box = Box.cube(-1, 1, 6)
     calls = []
 
     def pressed(*_):
         calls.append(1)
-        if len(calls) == 3:
+        if len(calls) == moment:
             raise KeyboardInterrupt
 
     rushed = tighten(network, box, progress=pressed)
@@ -179,3 +180,11 @@ def test_ctrl_c_returns_what_is_proved(monkeypatch):
     for number in range(3):
         assert (rushed.lower[number] <= full.lower[number]).all()
         assert (rushed.upper[number] >= full.upper[number]).all()
+
+
+def test_ctrl_c_before_anything_is_proved_is_passed_on():
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tighten(by_hand(), Box(0, 1, dim=1), progress=pressed)

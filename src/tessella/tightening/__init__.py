@@ -77,31 +77,47 @@ def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked
     network: Network, domain: Domain, order: list[Method], seconds: float, executor: Executor | None, tick: Callable[[int], None]
 ) -> tuple[list[Pair], int]:
     """Bounds by each method in turn, and how many units the last one left short of what it can do."""
-    previous, late, interrupted = list[Pair](), 0, False
+    previous, late = list[Pair](), 0
     for stage in order:
-        known, late = list[Pair](), 0
-        for number, layer in enumerate(network.layers):
-            bounds = _cheap(network, domain, known, stage)
-            bounds = intersect(previous[number], bounds) if previous else bounds
-            todo = _undecided(layer, bounds) if _needs_optimising(stage, domain, number) else 0
-            tick(layer.units - todo)
-            if interrupted:
-                late += todo
-            elif todo:
-                bounds, missed, interrupted = optimise(
-                    network,
-                    domain,
-                    known,
-                    bounds,
-                    branch=stage is Method.MILP,
-                    seconds=seconds,
-                    executor=executor,
-                    progress=tick,
-                )
-                late += missed
-            known.append(bounds)
-        previous = known
+        try:
+            previous, late, interrupted = _stage(network, domain, stage, previous, seconds, executor, tick)
+        except KeyboardInterrupt:
+            if not previous:
+                raise
+            interrupted, late = True, -1
+        if interrupted:
+            if late < 0 or stage is not order[-1]:
+                late = sum(_undecided(layer, pair) for layer, pair in zip(network.layers[1:], previous[1:], strict=True))
+            break
     return previous, late
+
+
+def _stage(  # noqa: PLR0913, PLR0917  what `tighten` was asked
+    network: Network,
+    domain: Domain,
+    stage: Method,
+    previous: list[Pair],
+    seconds: float,
+    executor: Executor | None,
+    tick: Callable[[int], None],
+) -> tuple[list[Pair], int, bool]:
+    """Bounds by one method, how many units it left short of what it can do, and whether Ctrl-C was why."""
+    known, late, interrupted = list[Pair](), 0, False
+    for number, layer in enumerate(network.layers):
+        bounds = _cheap(network, domain, known, stage)
+        bounds = intersect(previous[number], bounds) if previous else bounds
+        todo = _undecided(layer, bounds) if _needs_optimising(stage, domain, number) else 0
+        tick(layer.units - todo)
+        if interrupted:
+            late += todo
+        elif todo:
+            exact = stage is Method.MILP
+            bounds, missed, interrupted = optimise(
+                network, domain, known, bounds, branch=exact, seconds=seconds, executor=executor, progress=tick
+            )
+            late += missed
+        known.append(bounds)
+    return known, late, interrupted
 
 
 def _undecided(layer: Layer, bounds: Pair) -> int:
