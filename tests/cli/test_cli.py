@@ -51,9 +51,18 @@ def test_upper_prints_a_table(run, model):
     assert (code, err) == (0, "")
     lines = [line.split() for line in out.splitlines()]
     assert "net.npz: 3-5-4-2, 9 ReLUs, on [0, 1]^3" in out
-    assert [line[0] for line in lines[-4:]] == ["raghu", "montufar", "configuration", "empirical"]
-    assert lines[-2][1] == f"{tessella.configuration_bound(3, [5, 4]):,}"
-    assert int(lines[-1][1].replace(",", "")) <= tessella.configuration_bound(3, [5, 4])
+    assert [line[0] for line in lines[-6:-2]] == ["raghu", "montufar", "configuration", "empirical"]
+    assert lines[-4][1] == f"{tessella.configuration_bound(3, [5, 4]):,}"
+    assert int(lines[-3][1].replace(",", "")) <= tessella.configuration_bound(3, [5, 4])
+    assert "bits under the configuration bound." in out
+
+
+def test_upper_shows_the_gap_closed_where_the_count_is_known(run, model):
+    _, out, _ = run("upper", model, "--box", "0,1", "--count", "5")
+    assert "% of the gap to the count" in out
+    record = json.loads(run("upper", model, "--box", "0,1", "--count", "5", "--json")[1])
+    bounds = tessella.upper_bounds(tessella.load(model), tessella.Box.cube(0, 1, 3))
+    assert record["gap_closed"] == bounds.gap_closed(5)
 
 
 def test_upper_without_a_domain_says_what_a_domain_would_bring(run, model):
@@ -169,6 +178,8 @@ def test_version_and_help(run):
         (["upper", "--widths", "3,0"], "at least 1"),
         (["upper", "--widths", "3,4", "--box", "0,1"], "--box goes with a model"),
         (["upper", "--widths", "3,4", "--relu-output"], "--relu-output goes with a model"),
+        (["upper", "MODEL", "--box", "0,1", "--count", "10000000"], "10000000"),
+        (["upper", "MODEL", "--count", "5"], "domain"),
         (["upper", "MODEL", "--box", "0"], "such as 0,1"),
         (["upper", "MODEL", "--box", "1,0"], "empty"),
         (["upper", "MODEL", "--box", "x,1"], "numbers separated by commas"),

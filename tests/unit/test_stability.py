@@ -2,6 +2,8 @@
 
 import itertools
 import json
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -188,3 +190,16 @@ def test_ctrl_c_before_anything_is_proved_is_passed_on():
 
     with pytest.raises(KeyboardInterrupt):
         tighten(by_hand(), Box(0, 1, dim=1), progress=pressed)
+
+
+@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
+def test_the_result_does_not_depend_on_the_executor(pool):
+    rng = np.random.default_rng(4)
+    network = Network.from_arrays([(rng.standard_normal((9, 9)), rng.standard_normal(9))] * 3, relu_output=True)
+    box = Box.cube(-1, 1, 9)
+    alone = tighten(network, box)
+    options = {"mp_context": get_context("spawn")} if pool is ProcessPoolExecutor else {}
+    with pool(2, **options) as workers:
+        together = tighten(network, box, executor=workers)
+    for first, second in zip((*alone.lower, *alone.upper), (*together.lower, *together.upper), strict=True):
+        assert np.array_equal(first, second)

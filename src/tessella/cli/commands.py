@@ -74,6 +74,9 @@ def upper(  # noqa: PLR0913  one parameter per option
     method: MethodOption = Method.MILP,
     seconds_per_unit: SecondsPerUnit = 10.0,
     workers: Workers = 0,
+    count: Annotated[
+        int | None, typer.Option("--count", metavar="N", help="The exact count, if known: shows how much of the gap is closed.")
+    ] = None,
     input_shape: ShapeOption = None,
     output_name: OutputName = None,
     relu_output: ReluOutput = False,
@@ -99,7 +102,14 @@ def upper(  # noqa: PLR0913  one parameter per option
         msg = "give either a model, as in 'tessella upper model.onnx', or a shape, as in 'tessella upper --widths 784,11,11,10'"
         raise OptionError(msg)
     if model is None:
-        _refuse(box=box, property=property_file, input_shape=input_shape, output_name=output_name, relu_output=relu_output)
+        _refuse(
+            count=count,
+            box=box,
+            property=property_file,
+            input_shape=input_shape,
+            output_name=output_name,
+            relu_output=relu_output,
+        )
         _upper_of_widths(whole_numbers(widths or "", "--widths"), as_json=as_json, quiet=quiet)
         return
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
@@ -108,14 +118,15 @@ def upper(  # noqa: PLR0913  one parameter per option
         None if domain is None else _stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
     )
     bounds = tessella.upper_bounds(network, domain, stability=found)
+    closed = None if count is None else bounds.gap_closed(count)
     if as_json:
-        drawing.print_json({"model": model, **bounds.to_dict()})
+        drawing.print_json({"model": model, **bounds.to_dict(), **({} if closed is None else {"gap_closed": closed})})
         return
     where = f"on {domain.describe()}" if domain else "on any domain"
     title = f"{os.path.basename(model)}: {network.shape}, {network.relus} ReLUs, {where}"
     drawing.print_bounds(bounds.bounds, title, quiet=quiet)
-    if domain is None and not quiet:
-        drawing.console().print("\nGive a domain (--box 0,1) for the empirical bound, which knows the weights.")
+    if not quiet:
+        drawing.print_gap(bounds, closed)
 
 
 @app.command()
