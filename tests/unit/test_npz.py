@@ -190,7 +190,7 @@ def test_files_that_are_missing_folders_or_empty(tmp_path: Path) -> None:
         (b"hello", "not an .npz file"),
         (npy(W0), "single array"),
         (pickle.dumps([1, 2]), "not an .npz file"),
-        (b"PK\x03\x04", "not an .npz file"),
+        (b"PK\x03\x04", "cut short"),
     ],
 )
 def test_files_of_another_kind(tmp_path: Path, data: bytes, message: str) -> None:

@@ -71,7 +71,10 @@ def upper(  # noqa: PLR0913  one parameter per option
     ] = None,
     box: BoxOption = None,
     property_file: PropertyOption = None,
-    method: MethodOption = Method.MILP,
+    method: Annotated[
+        Method | None,
+        typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (default)."),
+    ] = None,
     seconds_per_unit: SecondsPerUnit = 10.0,
     workers: Workers = 0,
     count: Annotated[
@@ -104,6 +107,7 @@ def upper(  # noqa: PLR0913  one parameter per option
     if model is None:
         _refuse(
             count=count,
+            method=method,
             box=box,
             property=property_file,
             input_shape=input_shape,
@@ -114,9 +118,8 @@ def upper(  # noqa: PLR0913  one parameter per option
         return
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = read_domain(network, box, property_file)
-    found = (
-        None if domain is None else _stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
-    )
+    chosen, shown = method or Method.MILP, not (as_json or quiet)
+    found = None if domain is None else _stability(network, domain, chosen, seconds_per_unit, workers, shown=shown)
     bounds = tessella.upper_bounds(network, domain, stability=found)
     closed = None if count is None else bounds.gap_closed(count)
     if as_json:
@@ -217,9 +220,7 @@ def export(  # noqa: PLR0913  one parameter per option
     outputs: Annotated[
         bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
     ] = False,
-    valid_inequalities: Annotated[
-        bool, typer.Option("--valid-inequalities/--no-valid-inequalities", help="Add the paper's valid inequalities.")
-    ] = True,
+    no_cuts: Annotated[bool, typer.Option("--no-cuts", help="Leave out the paper's valid inequalities.")] = False,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> None:
@@ -237,7 +238,7 @@ def export(  # noqa: PLR0913  one parameter per option
     domain = need_domain(network, box, property_file)
     found = _stability(network, domain, method, seconds_per_unit, workers, shown=not quiet)
     formulation = formulate(
-        network, domain, found.bounds, positivity=not outputs, valid_inequalities=valid_inequalities, outputs=outputs
+        network, domain, found.bounds, positivity=not outputs, valid_inequalities=not no_cuts, outputs=outputs
     )
     write_model(formulation.model, output)
     if not quiet:

@@ -97,7 +97,12 @@ def _load(path: Path) -> dict[str, npt.NDArray[Any]]:
             msg = "is a single array (.npy); write weights and biases together with numpy.savez(path, W0=..., b0=..., ...)"
             raise FileError(msg)
         if not zipfile.is_zipfile(file):
-            msg = f"is not an .npz file: it starts with {start!r}, or its end is lost; write one with numpy.savez(path, W0=...)"
+            what = (
+                "is cut short: its end is missing"
+                if start.startswith(b"PK")
+                else f"is not an .npz file: it starts with {start!r}"
+            )
+            msg = f"{what}; write one with numpy.savez(path, W0=..., b0=...)"
             raise FileError(msg)
         with zipfile.ZipFile(file) as archive:
             members = _members(archive)

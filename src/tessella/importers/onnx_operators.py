@@ -79,6 +79,8 @@ class Node:
         return None if given is None else [int(number) for number in np.atleast_1d(given)]
 
 
+_UNLIMITED = 3.4e38  # the default ends of a Clip
+
 Operator = Callable[[Node], Sequence[Value]]
 OPERATORS: dict[str, Operator] = {}
 
@@ -185,13 +187,24 @@ def _relu(node: Node) -> Sequence[Value]:
 
 @_operator("Clip")
 def _clip(node: Node) -> Sequence[Value]:
-    low, high = node.attribute("min"), node.attribute("max")
-    low = node.constant(1) if low is None and node.optional(1) is not None else low
-    high = node.constant(2) if high is None and node.optional(2) is not None else high
-    if low is None or np.any(np.asarray(low) != 0) or (high is not None and np.any(np.asarray(high) < 3.4e38)):
-        msg = f"clips to [{low}, {high}]; only [0, infinity), a ReLU, can be read"
-        raise UnsupportedOperator(msg)
-    return [node.trace.relu(node.tensor())]
+    tensor, (low, high) = node.tensor(), (_limit(node, name, place) for place, name in enumerate(("min", "max"), start=1))
+    if low is not None and high is not None and low > high:
+        msg = f"clips to [{low}, {high}], which is empty"
+        raise UnsupportedModel(msg)
+    if low is not None:  # max(x, low) = low + ReLU(x - low)
+        tensor = node.trace.relu(tensor.shift(-low)).shift(low)
+    if high is not None:  # min(x, high) = high - ReLU(high - x)
+        tensor = node.trace.relu(tensor.scale(-1.0).shift(high)).scale(-1.0).shift(high)
+    return [tensor]
+
+
+def _limit(node: Node, name: str, place: int) -> float | None:
+    """One end of a Clip, an attribute in old operator sets and an input in new ones; None if there is none."""
+    value = node.attribute(name)
+    if value is None and node.optional(place) is not None:
+        value = node.constant(place)
+    end = None if value is None else float(np.asarray(value).reshape(()))
+    return None if end is None or abs(end) >= _UNLIMITED else end
 
 
 @_operator("Add", "Sum")

@@ -40,7 +40,8 @@ def tighten(  # noqa: PLR0913  one keyword per option
     method
         ``"interval"``: interval arithmetic, exact in the first layer of a box.  ``"linear"``: linear bounds substituted backwards.
         ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
-        every unit that is not yet decided (the smallest H and H-bar, but for about 1e-8 of the domain's and the layers' size).
+        every unit that is not yet decided: the smallest H and H-bar.  What misses them by more than 1e-6 of the unit's size is
+        counted in `unproved`.
     seconds_per_unit
         After this time a unit keeps the bounds that are proved so far.
     executor
