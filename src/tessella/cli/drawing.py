@@ -121,7 +121,7 @@ def print_note(found: Stability) -> None:
 
 def warn_of_compiling() -> None:
     """Say why the first run on a machine takes longer."""
-    from tessella.kernel.simplex import is_compiled  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.program import is_compiled  # noqa: PLC0415  loads the compiler
 
     if not is_compiled():
         typer.echo("Compiling the LP kernel, once on this machine (some seconds) ...", err=True)

@@ -19,7 +19,6 @@ arrays; tuples and views inside compiled code cost reference counting.
 """
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -503,9 +502,3 @@ def solve(
             k = _restore(a, tight, basic, k, inverse, work)
         _mark(tight, basic, k, place, n)
     return status, k, iterations, proved_bound(a, c, lower, upper, row_lower, row_upper, y)
-
-
-def is_compiled() -> bool:
-    """Whether a compiled kernel is on disk already, so that the first solve starts at once."""
-    place, line = solve.stats.cache_path, solve.py_func.__code__.co_firstlineno
-    return bool(place) and any(Path(place).glob(f"simplex.solve-{line}.*.nbi"))
