@@ -201,5 +201,7 @@ def test_the_result_does_not_depend_on_the_executor(pool):
     options = {"mp_context": get_context("spawn")} if pool is ProcessPoolExecutor else {}
     with pool(2, **options) as workers:
         together = tighten(network, box, executor=workers)
+    assert together.unproved == alone.unproved == 0
     for first, second in zip((*alone.lower, *alone.upper), (*together.lower, *together.upper), strict=True):
-        assert np.array_equal(first, second)
+        # not bit for bit: linear algebra rounds differently where memory is aligned differently
+        assert np.allclose(first, second, rtol=1e-9, atol=1e-9)
