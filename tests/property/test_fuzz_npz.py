@@ -63,7 +63,7 @@ def ends_well(data: bytes, path: Path) -> bool:
         net = read_npz(path, relu_output=True)
     except TessellaError as error:
         message = str(error)
-    assert time.perf_counter() - start < 5.0, data
+    assert time.perf_counter() - start < 60.0, data
     assert path.name in message, data
     assert "\n" not in message, data
     assert net is None or len(net.fingerprint) == 64, data

@@ -114,7 +114,7 @@ def ends_well(data: bytes, path: Path) -> bool:
         net = read_pt2(path)
     except TessellaError as error:
         message = str(error)
-    assert time.perf_counter() - start < 10.0
+    assert time.perf_counter() - start < 60.0
     assert path.name in message
     assert "\n" not in message
     return net is not None

@@ -63,7 +63,7 @@ def ends_well(read: Callable[..., tuple[Box, ...]], *arguments: object) -> bool:
         boxes = read(*arguments)
     except TessellaError as error:
         message = str(error)
-    assert time.perf_counter() - start < 5.0, arguments
+    assert time.perf_counter() - start < 60.0, arguments
     assert bool(boxes) != bool(message), arguments
     assert "\n" not in message, arguments
     assert len(set(boxes)) == len(boxes), arguments
