@@ -192,16 +192,21 @@ def test_ctrl_c_before_anything_is_proved_is_passed_on():
         tighten(by_hand(), Box(0, 1, dim=1), progress=pressed)
 
 
-@pytest.mark.parametrize("pool", [ThreadPoolExecutor, ProcessPoolExecutor])
-def test_the_result_does_not_depend_on_the_executor(pool):
+def ends_of(bounds):
+    return np.concatenate([*bounds.lower, *bounds.upper])
+
+
+def test_the_result_does_not_depend_on_the_executor_or_its_size():
     rng = np.random.default_rng(4)
     network = Network.from_arrays([(rng.standard_normal((9, 9)), rng.standard_normal(9))] * 3, relu_output=True)
     box = Box.cube(-1, 1, 9)
-    alone = tighten(network, box)
-    options = {"mp_context": get_context("spawn")} if pool is ProcessPoolExecutor else {}
-    with pool(2, **options) as workers:
-        together = tighten(network, box, executor=workers)
-    assert together.unproved == alone.unproved == 0
-    for first, second in zip((*alone.lower, *alone.upper), (*together.lower, *together.upper), strict=True):
-        # not bit for bit: linear algebra rounds differently where memory is aligned differently
-        assert np.allclose(first, second, rtol=1e-9, atol=1e-9)
+    alone = ends_of(tighten(network, box))
+    with ThreadPoolExecutor(2) as threads:
+        assert np.array_equal(alone, ends_of(tighten(network, box, executor=threads)))
+    found = []
+    for workers in (1, 2):
+        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as processes:
+            found.append(ends_of(tighten(network, box, executor=processes)))
+    assert np.array_equal(found[0], found[1])
+    # a process that has compiled the kernel itself rounds its last digits differently from those that load it from disk
+    assert np.allclose(alone, found[0], rtol=1e-12, atol=1e-12)
