@@ -32,6 +32,7 @@ from tessella.tolerances import Tolerances
 from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 if TYPE_CHECKING:
+    from tessella.regions.count import Count, count
     from tessella.solvers import SCIP, Gurobi, HiGHS
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Bound",
     "Box",
     "ConversionMismatch",
+    "Count",
     "Counted",
     "Domain",
     "DomainError",
@@ -64,6 +66,7 @@ __all__ = [
     "UpperBounds",
     "__version__",
     "configuration_bound",
+    "count",
     "empirical_bound",
     "load",
     "load_domain",
@@ -76,7 +79,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load the solvers when one is named: most users never do."""
+    """Load the solvers and the counter when one is named: most users never do."""
+    if name in {"Count", "count"}:
+        from tessella.regions import count as counting  # noqa: PLC0415
+
+        return getattr(counting, name)
     if name in {"SCIP", "Gurobi", "HiGHS"}:
         from tessella import solvers  # noqa: PLC0415
 

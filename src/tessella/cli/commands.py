@@ -11,6 +11,8 @@ from tessella.cli import drawing
 from tessella.cli.options import (
     AsJson,
     BoxOption,
+    CheckpointOption,
+    CountMethodOption,
     Debug,
     MethodOption,
     Model,
@@ -18,6 +20,7 @@ from tessella.cli.options import (
     PropertyOption,
     Quiet,
     ReluOutput,
+    Seconds,
     SecondsPerUnit,
     ShapeOption,
     Workers,
@@ -31,6 +34,7 @@ from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
+from tessella.regions.count import CountMethod
 from tessella.result import SCHEMA, Bound, Side
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
@@ -202,6 +206,61 @@ def stability(  # noqa: PLR0913  one parameter per option
         typer.echo(f"{found.totals()['unstable']}")
     else:
         drawing.print_stability(f"{os.path.basename(model)}: {network.shape} on {domain.describe()}", found)
+
+
+@app.command()
+def count(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    seconds: Seconds = None,
+    checkpoint: CheckpointOption = None,
+    method: CountMethodOption = CountMethod.WALK,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    output_name: OutputName = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Count the regions, exactly if there is time enough.
+
+    A time limit or Ctrl-C ends with a bracket: proved lower and upper bounds.  With a checkpoint the same command goes on later.
+
+    Examples
+    --------
+        tessella count model.onnx --box 0,1
+
+        tessella count model.onnx --box 0,1 --seconds 60 --checkpoint run.db
+
+        tessella count acasxu.onnx --property prop_1.vnnlib --json
+    """
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
+    domain = need_domain(network, box, property_file)
+    if workers < 0:
+        msg = f"--workers must be at least 0, got {workers}"
+        raise OptionError(msg)
+    shown = not (as_json or quiet)
+    if shown:
+        drawing.warn_of_compiling()
+    title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+    with drawing.live_bracket(title, shown=shown) as tick:
+        found = tessella.count(
+            network,
+            domain,
+            seconds=seconds,
+            workers=workers or None,
+            checkpoint=checkpoint,
+            progress=tick,
+            method=method,
+        )
+    if as_json:
+        drawing.print_json({"model": model, **found.to_dict()})
+    else:
+        drawing.print_count(title, found, quiet=quiet)
+    drawing.print_stop(found, checkpoint)
 
 
 @app.command()

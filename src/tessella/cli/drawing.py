@@ -12,13 +12,16 @@ import numpy as np
 import typer
 from rich import box as boxes
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
-from tessella.result import Bound, format_count, format_maps, maps
+from tessella.regions.count import Count, CountMethod, Status
+from tessella.regions.count import Progress as CountProgress
+from tessella.result import Bound, Side, format_count, format_maps, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
@@ -110,6 +113,43 @@ def print_stability(title: str, found: Stability) -> None:
     out.print(f"\nStable units are proved ({found.bounds.method}, {found.bounds.seconds:.1f} s).")
 
 
+def print_count(title: str, found: Count, *, quiet: bool) -> None:
+    """The bracket, or the number if it is exact; only numbers if quiet."""
+    if quiet:
+        numbers = {found.lower: Side.LOWER, found.upper: Side.UPPER}  # one, if they are equal
+        shown = [str(value) if maps(value) < 10_000 else format_count(value, side) for value, side in numbers.items()]
+        typer.echo(" ".join(shown))
+        return
+    drawn = table(title, [("regions", False), ("count", True), ("MAPS", True)])
+    words = {Side.EXACT: "exactly", Side.LOWER: "at least", Side.UPPER: "at most", Side.ESTIMATE: "solver says"}
+    for bound in found.bounds:
+        drawn.add_row(words[bound.side], format_count(bound.value, bound.side), format_maps(bound.value, bound.side))
+    out = console()
+    out.print(drawn)
+    out.print(f"\n{_how(found)}")
+
+
+def _how(found: Count) -> str:
+    """What it took, in one line."""
+    proved = "Both are proved" + (f"; {100.0 * found.share:.2g} % of the tree is done" if found.share else "")
+    if found.status is Status.FINISHED:
+        proved = "Proved" if found.proved else "The first is proved; that there are no more is the solver's word"
+    tests = f"{found.tests:,} tests, " if found.tests else ""
+    cells = "thin cell" if found.borderline == 1 else "thin cells"
+    border = f"{found.borderline:,} {cells} left to exact arithmetic, " if found.borderline else ""
+    return f"{proved} ({found.method}, {tests}{border}{found.seconds:,.2f} s). MAPS is log2 of the count."
+
+
+def print_stop(found: Count, checkpoint: str | None) -> None:
+    """Say on stderr why a count ended early, and how to go on."""
+    if found.status is Status.FINISHED:
+        return
+    why = "Ctrl-C" if found.status is Status.INTERRUPTED else "the time limit"
+    later = "the same command goes on from there" if checkpoint else "with --checkpoint FILE it could go on later"
+    later = "--method walk is faster" if found.method is CountMethod.MILP else later
+    typer.echo(f"Note: stopped by {why} before the end; {later}.", err=True)
+
+
 def print_note(found: Stability) -> None:
     """Say on stderr if units were cut short: then the answer is right, but could be tighter."""
     late = found.bounds.unproved
@@ -142,6 +182,36 @@ def progress_bar(text: str, *, shown: bool) -> Generator[Tick]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(text, total=1)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def live_bracket(title: str, *, shown: bool) -> Generator[Callable[[CountProgress], None] | None]:
+    """The bounds so far, on stderr and in a terminal only."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
+        yield lambda now: screen.update(_standing(title, now), refresh=True)
+
+
+def _standing(title: str, now: CountProgress) -> Table:
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False)
+    for justify in ("left", "right", "right"):
+        drawn.add_column(justify=justify)
+    for words, value, side in (("at least", now.lower, Side.LOWER), ("at most", now.upper, Side.UPPER)):
+        drawn.add_row(words, format_count(value, side), f"2^{format_maps(value, side)}")
+    left = "" if now.seconds_left is None else f", {_duration(now.seconds_left)} left"
+    speed = f"{now.regions_per_second:,.0f} regions/s"
+    drawn.caption = f"{100.0 * now.share:.3g} % of the tree done, {speed}, {_duration(now.seconds)}{left}"
+    drawn.caption_justify = "left"
+    return drawn
+
+
+def _duration(seconds: float) -> str:
+    for size, name in ((365.25 * 86400.0, "years"), (86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:,.0f} {name}" if seconds < 1e15 else "ages"
+    return f"{seconds:.0f} s"
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from tessella.domain import Box, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
+from tessella.regions.count import CountMethod
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
 BoxOption = Annotated[
@@ -35,6 +36,23 @@ MethodOption = Annotated[
 ]
 SecondsPerUnit = Annotated[
     float, typer.Option("--seconds-per-unit", metavar="S", help="After this time a unit keeps what is proved so far.")
+]
+Seconds = Annotated[
+    float | None,
+    typer.Option("--seconds", metavar="S", help="Stop after this time, with the bounds proved so far.", show_default=False),
+]
+CheckpointOption = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Keep what is finished in this file, and go on from it if it is there.",
+        show_default=False,
+    ),
+]
+CountMethodOption = Annotated[
+    CountMethod,
+    typer.Option("--method", metavar="NAME", help="How regions are counted: walk, or milp (slow, an independent check)."),
 ]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads to use; 0 for all cores.")]
 ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]

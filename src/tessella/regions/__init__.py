@@ -1,0 +1,1 @@
+"""Counting and listing the regions of a network on a domain."""

@@ -1,0 +1,371 @@
+"""The number of regions: exactly, or between two proved bounds that meet if there is time enough."""
+
+import json
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from enum import StrEnum
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any
+
+from tessella.domain import Domain, check_fit
+from tessella.errors import OptionError
+from tessella.network import Network
+from tessella.preactivation import Method
+from tessella.regions.checkpoint import Checkpoint, Saved, Step, Totals
+from tessella.regions.local import LocalBound
+from tessella.regions.schedule import Ledger, Run
+from tessella.regions.tree import Node, Tree
+from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
+from tessella.upper.empirical import empirical
+
+
+class CountMethod(StrEnum):
+    """How regions are counted."""
+
+    WALK = "walk"
+    MILP = "milp"
+
+
+class Status(StrEnum):
+    """Why a count ended."""
+
+    FINISHED = "finished"
+    TIME_LIMIT = "time limit"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a count stands while it runs.
+
+    Parameters
+    ----------
+    lower, upper
+        The bounds proved so far; lower only grows, upper only falls.
+    regions_per_second
+        How fast regions are counted.
+    share
+        The part of the tree that is done, from 0 to 1: below a unit with two sides, each side is taken for half of it.
+    seconds
+        Wall time spent, in earlier runs of the same checkpoint too.
+    """
+
+    lower: int
+    upper: int
+    regions_per_second: float
+    share: float
+    seconds: float
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long it would take if the rest went as fast as what is done; None if nothing is."""
+        return self.seconds * (1.0 - self.share) / self.share if self.share > 0.0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """How many full-dimensional regions a network has on a domain.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    lower, upper
+        Proved bounds, both exact integers; they meet when the count is finished.  Only with ``"milp"`` the upper one, once finished, is
+        the solver's word: a solver does not see regions that are thinner than its tolerances.
+    borderline
+        How many cells were so thin that only exact arithmetic could decide whether they are there.
+    tests
+        How many linear programs (or cuts of cells) it took.
+    seconds
+        Wall time spent, in earlier runs of the same checkpoint too.
+    method
+        How it was counted.
+    status
+        Why it ended.
+    share
+        The part of the tree that was done, from 0 to 1.
+    """
+
+    network: Network
+    domain: Domain
+    lower: int
+    upper: int
+    borderline: int = 0
+    tests: int = 0
+    seconds: float = 0.0
+    method: CountMethod = CountMethod.WALK
+    status: Status = Status.FINISHED
+    share: float = 1.0
+
+    @property
+    def exact(self) -> int | None:
+        """The number of regions; None while the bounds differ."""
+        return self.lower if self.lower == self.upper else None
+
+    @property
+    def proved(self) -> bool:
+        """Whether both bounds are proved."""
+        return self.method is CountMethod.WALK or self.status is not Status.FINISHED
+
+    @property
+    def maps(self) -> float:
+        """Log2 of the count if it is known exactly, else of the lower bound."""
+        return maps(self.lower)
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Each a claim of its own: one if the count is exact and proved, else a lower and an upper one (or a solver's estimate)."""
+        ends = [(self.lower, Side.LOWER, 1.0), (self.upper, Side.UPPER, 1.0)]
+        if self.exact is not None:
+            ends = [(self.exact, Side.EXACT, 1.0)] if self.proved else [ends[0], (self.exact, Side.ESTIMATE, 0.0)]
+        return tuple(Bound(value, side, method=self.method, confidence=sure, seconds=self.seconds) for value, side, sure in ends)
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        where = f"of {self.network.shape} on {self.domain.describe()}"
+        time = f"{self.seconds:.2f} s" if self.seconds < 10.0 else f"{self.seconds:,.0f} s"
+        if self.exact is None:
+            ends = f"{format_count(self.lower, Side.LOWER)} and {format_count(self.upper, Side.UPPER)}"
+            return f"Count(between {ends} regions, {where}, stopped after {time})"
+        number = format_count(self.exact)
+        power = "" if "^" in number else f" = 2^{format_maps(self.exact)}"
+        sure = "exactly" if self.proved else "at least, and as far as a solver sees exactly,"
+        return f"Count({sure} {number} region{'' if self.exact == 1 else 's'}{power}, {where}, {time})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {
+            "schema": SCHEMA,
+            **provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict()),
+            "lower": encode_int(self.lower),
+            "upper": encode_int(self.upper),
+            "exact": None if self.exact is None else encode_int(self.exact),
+            "proved": self.proved,
+            "maps": self.maps,
+            "counted": Counted.REGIONS,
+            "method": self.method,
+            "status": self.status,
+            "share": self.share,
+            "borderline": self.borderline,
+            "tests": self.tests,
+            "seconds": self.seconds,
+            "bounds": [bound.to_dict() for bound in self.bounds],
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+
+def count(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain,
+    *,
+    seconds: float | None = None,
+    memory: int | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    stability: Stability | None = None,
+    method: CountMethod | str = CountMethod.WALK,
+) -> Count:
+    """Count the full-dimensional regions of a network on a domain.
+
+    The answer is exact, or a bracket of proved bounds if the time limit or Ctrl-C ended the count early.  It does not depend on the
+    number of workers.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    seconds
+        Stop after this time, with the bounds proved so far; None for no limit.
+    memory
+        Bytes that the workers may hold together: fewer of them are used if all would need more.
+    executor
+        Any `concurrent.futures.Executor`, such as a pool of processes or a cluster; None for threads of this process.
+    workers
+        How many work at the same time; None for all cores, or as many as the executor has.
+    checkpoint
+        A file that keeps what is finished, whatever ends the program.  If it is there, the count goes on from where it stood.
+    progress
+        Called about five times a second with a `Progress`.
+    stability
+        The units that never change their state on the domain, if they are known; else they are found by linear bounds.
+    method
+        ``"walk"``; or ``"milp"``, the paper's: all solutions of a mixed-integer program.  It is slower by orders of magnitude and its
+        end rests on the solver's word, but it is another way to the same number.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> count(net, Box(-2, 2, dim=1)).exact
+    5
+    """
+    begun = perf_counter()
+    check_fit(network, domain)
+    chosen = _checked(method, seconds=seconds, memory=memory, executor=executor, workers=workers, progress=progress)
+    if chosen is CountMethod.MILP and not (memory is executor is workers is checkpoint is None):
+        msg = "method 'milp' takes no memory, executor, workers or checkpoint; leave them out, or use method 'walk'"
+        raise OptionError(msg)
+    _check_stability(stability, network, domain)
+    clock = _Clock(begun, begun + (math.inf if seconds is None else seconds), progress)
+    with nullcontext() if checkpoint is None else Checkpoint(checkpoint, network, domain) as file:
+        saved = file.load() if file and file.begun else None
+        if saved and not (saved.open or saved.thin):
+            return _made(network, domain, chosen, Status.FINISHED, saved.totals, 1.0)
+        found = stability or find_stability(network, domain, method=Method.LINEAR)
+        most = empirical(network, domain, found).value
+        if stability is None and found.bounds.unproved:  # Ctrl-C: linear bounds leave nothing else unproved
+            totals = Totals(0, 0, 0, perf_counter() - begun, 1, most)
+            return _made(network, domain, chosen, Status.INTERRUPTED, totals, 0.0)
+        if chosen is CountMethod.MILP:
+            ended = _by_milp(Tree.of(found), most, clock)
+        else:
+            ended = _by_walk(Tree.of(found), most, clock, file, saved, (executor, workers, memory))
+        return _made(network, domain, chosen, *ended)
+
+
+@dataclass(slots=True)
+class _Clock:
+    """When a count began and must end, and who is told meanwhile."""
+
+    begun: float
+    deadline: float
+    progress: Callable[[Progress], None] | None
+
+    def seconds(self) -> float:
+        return perf_counter() - self.begun
+
+
+_End = tuple[Status, Totals, float]
+
+
+def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
+    tree: Tree,
+    most: int,
+    clock: _Clock,
+    file: Checkpoint | None,
+    saved: Saved | None,
+    hands: tuple[Executor | None, int | None, int | None],
+) -> _End:
+    if saved is None:
+        saved = _beginning(tree, most)
+        if file:
+            file.begin(tree, Step(saved.totals, opened=saved.open))
+    elif file:
+        file.check(tree)
+    start, regions = perf_counter(), saved.totals.regions
+    clock.begun -= saved.totals.seconds  # earlier runs count
+    ledger = Ledger(tree, saved)
+
+    def report() -> None:
+        if clock.progress:
+            totals = ledger.standing.totals
+            rate = (totals.regions - regions) / max(perf_counter() - start, 1e-9)
+            clock.progress(Progress(totals.lower, totals.upper, rate, ledger.standing.share, clock.seconds()))
+
+    run = Run(tree, ledger, clock.begun, clock.deadline, file, report)
+    if not ledger.standing.finished:
+        run.go(saved, *hands)
+    if not run.interrupted:
+        report()
+    standing = ledger.standing
+    met = standing.totals.lower == standing.totals.upper
+    status = Status.FINISHED if met else Status.INTERRUPTED if run.interrupted else Status.TIME_LIMIT
+    return status, standing.totals._replace(seconds=clock.seconds()), standing.share
+
+
+def _beginning(tree: Tree, most: int) -> Saved:
+    """The whole tree is open; without an unstable unit, or without a free input, there is nothing to walk."""
+    if not tree.units or not tree.domain.free_dim:
+        return Saved((), (), Totals(1, 0, 0, 0.0, 1, 1))
+    return Saved((Node(),), (), Totals(0, 0, 0, 0.0, 1, min(most, LocalBound(tree)(b""))))
+
+
+def _by_milp(tree: Tree, most: int, clock: _Clock) -> _End:
+    from tessella.regions.by_milp import count_by_milp  # noqa: PLC0415  loads a solver
+
+    if not tree.units or not tree.domain.free_dim:
+        return Status.FINISHED, Totals(1, 0, 0, clock.seconds(), 1, 1), 1.0
+    lower = 1
+
+    def found_so_far(regions: int) -> None:
+        nonlocal lower
+        lower = max(lower, regions)
+        if clock.progress:
+            seconds = clock.seconds()
+            clock.progress(Progress(lower, most, regions / max(seconds, 1e-9), 0.0, seconds))
+
+    left = clock.deadline - perf_counter()
+    try:
+        regions, finished = count_by_milp(tree, seconds=None if math.isinf(left) else max(left, 1e-3), on_found=found_so_far)
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED, Totals(lower, 0, 0, clock.seconds(), lower, most), 0.0
+    lower = max(lower, regions)
+    early = perf_counter() < clock.deadline - 0.1  # then it was Ctrl-C, which the solver takes itself
+    status = Status.FINISHED if finished else Status.INTERRUPTED if early else Status.TIME_LIMIT
+    return status, Totals(regions, 0, 0, clock.seconds(), lower, lower if finished else most), float(finished)
+
+
+def _made(  # noqa: PLR0913, PLR0917  the parts of a result
+    network: Network, domain: Domain, method: CountMethod, status: Status, totals: Totals, share: float
+) -> Count:
+    return Count(
+        network,
+        domain,
+        totals.lower,
+        totals.upper,
+        totals.borderline,
+        totals.tests,
+        totals.seconds,
+        method,
+        status,
+        share,
+    )
+
+
+def _checked(  # noqa: PLR0913  one per option
+    method: CountMethod | str, *, seconds: object, memory: object, executor: object, workers: object, progress: object
+) -> CountMethod:
+    """The method; raises if an option is not what it should be."""
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) > 0.0):
+        msg = f"seconds is {seconds!r}; the time limit of a count is a positive number, or None for none"
+        raise OptionError(msg)
+    for name, value in (("memory", memory), ("workers", workers)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1):
+            default = "no limit" if name == "memory" else "all cores"
+            msg = f"{name} is {value!r}; a count takes a whole number of at least 1, or None for {default}"
+            raise OptionError(msg)
+    if executor is not None and not hasattr(executor, "submit"):
+        msg = f"executor is a {type(executor).__name__}; a count takes a concurrent.futures.Executor, or None for threads"
+        raise OptionError(msg)
+    if progress is not None and not callable(progress):
+        msg = f"progress is a {type(progress).__name__}; a count takes a function of one Progress, or None"
+        raise OptionError(msg)
+    try:
+        return CountMethod(method)
+    except ValueError as error:
+        msg = f"method is {method!r}; a count takes one of {', '.join(CountMethod)}"
+        raise OptionError(msg) from error
+
+
+def _check_stability(stability: object, network: Network, domain: Domain) -> None:
+    if stability is not None and not isinstance(stability, Stability):
+        msg = f"stability is a {type(stability).__name__}; a count takes what tessella.stability returns, or None"
+        raise OptionError(msg)
+    if stability and not (stability.network == network and stability.domain == domain):
+        msg = (
+            f"the stability given is that of {stability.network!r} on {stability.domain!r}; find it for {network!r} on {domain!r}"
+        )
+        raise OptionError(msg)

@@ -1,0 +1,89 @@
+"""How many regions there can be below a prefix: what an unfinished count is bounded by from above.
+
+**Theorem.**  Let a prefix decide all layers up to number l - 1 and, of layer l, all but m ReLUs, a of the decided ones active.  Let d be the
+least, over the layers before, of their active and linear units together, and at most the dimension of the domain.  Let B(l, d) be
+the configuration bound of the layers l, l + 1, ... on dimension d, and p the number of linear units in layer l.  Then there are at most
+
+    sum over j = 0 .. min(m, d) of  C(m, j) B(l + 1, min(d, a + p + m - j))
+
+regions below the prefix.
+
+*Proof.*  In the prefix's cell, which is convex, what layer l reads is an affine function of the inputs.  Its values span at most d dimensions: each
+layer before computes it from its active and linear units alone, the others being 0.  So the preactivations of the m undecided
+ReLUs are affine functions on a d-dimensional convex set; where they are constant they cut nothing; they cut it into at most
+N = sum(C(m, j), j = 0 .. min(m, d)) parts (Zaslavsky 1975).  Different parts have different sets of inactive units among
+the m, so at most C(m, j) of the parts have j of them.  In such a part layer l has a + m - j active and p linear units, so the layers after it see a
+dimension of at most min(d, a + p + m - j) and make at most B(l + 1, .) regions of it, by the theorem behind the configuration bound
+(Serra, Tjandraatmadja and Ramalingam, ICML 2018).  B grows with the dimension, so it falls with j: no choice of N parts, at most
+C(m, j) of kind j, has a larger sum than taking all those of j = 0, then all of j = 1, and so on up to j = min(m, d).  These are N parts.
+A prefix whose cell has no interior has no regions, and any bound holds.  QED.
+
+With nothing decided this is the configuration bound itself.  Where part of a layer is decided, the two children of a prefix may be bounded by more than their
+parent: no more than d units of the whole layer are counted as inactive together, which the children's bounds do not remember.  Both are
+true, so the smaller one may be kept.
+"""
+
+from itertools import accumulate
+
+from tessella.regions.tree import Tree
+from tessella.upper.configuration import configuration, stages
+
+_MOST_KNOWN = 200_000
+
+
+class LocalBound:
+    """An upper bound on the regions below a prefix, for all prefixes of a tree.
+
+    Parameters
+    ----------
+    tree
+        The tree.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> from tessella.network import Network
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], [-0.5])], relu_output=True)
+    >>> bound = LocalBound(Tree(net, Box(-1, 1, dim=1)))
+    >>> bound(b""), bound(bytes([0])), bound(bytes([0, 0])), bound(bytes([0, 1])), bound(bytes([0, 1, 1]))
+    (6, 3, 1, 2, 1)
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        """Remember the layers' sizes."""
+        self._dim = tree.domain.free_dim
+        self._stages = stages(tree.network)
+        self._known = dict[tuple[int, int, int, int], int]()
+        self._after = dict[tuple[int, int], int]()
+
+    def __call__(self, prefix: bytes) -> int:
+        """The bound; asked for the same kind of prefix again, it is looked up."""
+        dim, start = self._dim, 0
+        for number, stage in enumerate(self._stages):
+            end = start + stage.relus
+            if len(prefix) < end:
+                return self._partly(number, end - len(prefix), prefix.count(1, start), dim)
+            dim = min(dim, prefix.count(1, start, end) + stage.linear)
+            start = end
+        return 1
+
+    def _partly(self, layer: int, undecided: int, active: int, dim: int) -> int:
+        """The theorem's sum."""
+        key = (layer, undecided, active, dim)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            widest = active + undecided + self._stages[layer].linear
+            # each binomial from the one before: wide layers would take long otherwise
+            ways = accumulate(range(min(undecided, dim)), lambda before, j: before * (undecided - j) // (j + 1), initial=1)
+            found = sum(way * self._below(layer + 1, min(dim, widest - j)) for j, way in enumerate(ways))
+            self._known[key] = found
+        return found
+
+    def _below(self, layer: int, dim: int) -> int:
+        """The configuration bound of the layers from this one on."""
+        key = (layer, dim)
+        if key not in self._after:
+            self._after[key] = configuration(dim, self._stages[layer:])
+        return self._after[key]

@@ -1,0 +1,373 @@
+"""The work of a count: who walks what, for how long, and what is known meanwhile.
+
+Open nodes lie on one stack, large parts of the tree at its bottom.  A worker gets some from its top and a slice of time, and brings back what it
+counted and what it left open, so work spreads by itself.  Where a worker has nothing to do, others are asked to come back early;
+in other processes they cannot be asked, so slices are short while there is little to give.  Results are added up as they come: sums do not
+depend on who worked, nor in which order.
+
+What walkers call thin is counted by exact arithmetic, as tasks of their own.  That may be slow and cannot be interrupted, so what may
+hold more than a few regions is first split into its two sides.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from tessella.errors import OptionError, SolverError
+from tessella.parallel import Pending, Stop
+from tessella.regions.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
+from tessella.regions.local import LocalBound
+from tessella.regions.tree import Node, Slice, Tree, Walker
+
+if TYPE_CHECKING:
+    from tessella.regions.exact import Exact
+
+_Item = TypeVar("_Item")
+
+_SLICE, _SHORT = 0.3, 0.02  # seconds that a worker walks; after the second it may be asked to share
+_SLICE_AFAR, _SHORT_AFAR = 2.0, 0.2  # in other processes; the second where others wait for work
+_TICK = 0.2  # seconds between reports
+_MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
+_FEW = 16  # regions: what may hold more is not counted by exact arithmetic in one go
+_MOST_CREWS = 2  # trees whose walkers a worker process keeps
+_PLANES = 4  # free inputs up to which cells are held by their vertices
+
+
+def walker_for(tree: Tree) -> Walker:
+    """The fastest walker for a tree: by vertices where there are few inputs, by linear programs elsewhere."""
+    if tree.domain.free_dim <= _PLANES:
+        from tessella.regions.cells import Vertices  # noqa: PLC0415  loads the compiler
+
+        return Vertices(tree)
+    from tessella.regions.walk import Simplex  # noqa: PLC0415  loads the compiler
+
+    return Simplex(tree)
+
+
+def exact_for(tree: Tree) -> "Exact":
+    """What counts thin prefixes."""
+    from tessella.regions.exact import Exact  # noqa: PLC0415  loads the compiler
+
+    return Exact(tree)
+
+
+class Task(NamedTuple):
+    """What one worker is asked to do: walk these nodes, or count these thin prefixes."""
+
+    nodes: tuple[Node, ...]
+    thin: tuple[bytes, ...]
+    seconds: float
+    stop: Stop
+    since: float
+
+
+class Crew:
+    """Walkers of one tree that wait for work; as many as work at the same time.
+
+    Parameters
+    ----------
+    tree
+        What they walk.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        """Nobody is there yet."""
+        self._tree, self._bound = tree, LocalBound(tree)
+        self._walkers, self._exacts = list[Walker](), list["Exact"]()
+
+    def size(self) -> int:
+        """The memory that one walker holds, in bytes."""
+        if not self._walkers:
+            self._walkers.append(walker_for(self._tree))
+        return int(getattr(self._walkers[-1], "bytes", 0))
+
+    def work(self, nodes: Sequence[Node], thin: Sequence[bytes], seconds: float, stop: Stop) -> Slice:
+        """Walk nodes, or count thin prefixes, for about this long."""
+        if thin:
+            return self._settle(thin, seconds, stop)
+        try:
+            walker = self._walkers.pop()
+        except IndexError:
+            walker = walker_for(self._tree)
+        found = walker.advance(nodes, seconds, stop)
+        self._walkers.append(walker)
+        return found
+
+    def _settle(self, prefixes: Sequence[bytes], seconds: float, stop: Stop) -> Slice:
+        try:
+            exact = self._exacts.pop()
+        except IndexError:
+            exact = exact_for(self._tree)
+        end, waiting, regions, tests = perf_counter() + seconds, list(prefixes), 0, 0
+        while waiting:
+            prefix = waiting.pop()
+            tests += 1
+            if self._bound(prefix) <= _FEW:
+                regions += exact.count(prefix)
+            elif exact.exists(prefix):
+                waiting += [prefix + b"\0", prefix + b"\1"]
+            if stop.asked or perf_counter() > end:
+                break
+        self._exacts.append(exact)
+        return Slice(regions, (), tuple(waiting), tests)
+
+
+_crews: dict[str, Crew] = {}  # in a worker process: those of the trees it was last asked about
+
+
+def work_afar(_number: int, key: str, tree: Tree, nodes: Sequence[Node], thin: Sequence[bytes], seconds: float) -> Slice:
+    """What a foreign executor is given; the number makes each call another one, as some executors merge equal calls."""
+    crew = _crews.pop(key, None) or Crew(tree)
+    _crews[key] = crew
+    while len(_crews) > _MOST_CREWS:
+        _crews.pop(next(iter(_crews)), None)
+    return crew.work(nodes, thin, seconds, Stop())
+
+
+class Standing(NamedTuple):
+    """Where a count stands.
+
+    Parameters
+    ----------
+    totals
+        What is finished.
+    open, thin
+        How many open nodes and thin prefixes there are.
+    above
+        The most regions that these can have.
+    left
+        Their part of the tree, where the root has 2**units.
+    share
+        The part of the tree that is finished.
+    """
+
+    totals: Totals
+    open: int = 0
+    thin: int = 0
+    above: int = 0
+    left: int = 0
+    share: float = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left."""
+        return not (self.open or self.thin)
+
+
+class Ledger:
+    """Adds up what comes in; the standing is replaced in one go, so that Ctrl-C finds the old one or the new one.
+
+    Parameters
+    ----------
+    tree
+        What is counted.
+    saved
+        Where the count begins.
+    """
+
+    def __init__(self, tree: Tree, saved: Saved) -> None:
+        """Add up what is left."""
+        self._bound, self._units = LocalBound(tree), tree.units
+        empty = Standing(saved.totals)
+        self.standing = self._moved(empty, Step(saved.totals, opened=saved.open, thinned=saved.thin))
+
+    def after(self, task: Task, found: Slice, seconds: float) -> tuple[Step, Standing]:
+        """The step that a result is, and where the count stands after it."""
+        came, went = {*found.open, *found.thin}, {*task.nodes, *task.thin}
+        totals = self.standing.totals
+        totals = totals._replace(
+            regions=totals.regions + found.regions,
+            tests=totals.tests + found.tests,
+            borderline=totals.borderline + (len(found.thin) if task.nodes else 0),
+            seconds=seconds,
+        )
+        step = Step(
+            totals,
+            closed=tuple(node for node in task.nodes if node not in came),
+            opened=tuple(node for node in found.open if node not in went),
+            settled=tuple(prefix for prefix in task.thin if prefix not in came),
+            thinned=tuple(prefix for prefix in found.thin if prefix not in went),
+        )
+        standing = self._moved(self.standing, step)
+        return Step(standing.totals, step.closed, step.opened, step.settled, step.thinned), standing
+
+    def _moved(self, old: Standing, step: Step) -> Standing:
+        bound, whole = self._bound, 1 << self._units
+        opened, closed = step.opened, step.closed
+        above = sum(bound(node.prefix) for node in opened) + sum(map(bound, step.thinned))
+        above -= sum(bound(node.prefix) for node in closed) + sum(map(bound, step.settled))
+        left = sum(whole >> node.splits for node in opened) + sum(whole >> len(prefix) for prefix in step.thinned)
+        left -= sum(whole >> node.splits for node in closed) + sum(whole >> len(prefix) for prefix in step.settled)
+        standing = Standing(
+            step.totals,
+            old.open + len(opened) - len(closed),
+            old.thin + len(step.thinned) - len(step.settled),
+            old.above + above,
+            old.left + left,
+        )
+        regions = step.totals.regions
+        lower = max(step.totals.lower, regions + standing.open)
+        upper = min(step.totals.upper, regions + standing.above)
+        if lower > upper:
+            msg = f"{regions} regions were counted, but at least {lower} and at most {upper} were proved: a fault of Tessella's, please report it"
+            raise SolverError(msg)
+        share = 1.0 if standing.finished else max(old.share, 1.0 - standing.left / whole)
+        return standing._replace(totals=step.totals._replace(lower=lower, upper=upper), share=share)
+
+
+@dataclass
+class Run:
+    """One run of a count, from where it stands until it is finished, stopped, or out of time.
+
+    Parameters
+    ----------
+    tree
+        What is counted.
+    ledger
+        Where the count stands.
+    begun
+        When the count began, moved back by the time of earlier runs.
+    deadline
+        When to stop.
+    checkpoint
+        Where steps are saved.
+    report
+        Called every now and then.
+    """
+
+    tree: Tree
+    ledger: Ledger
+    begun: float
+    deadline: float
+    checkpoint: Checkpoint | None
+    report: Callable[[], None]
+    interrupted: bool = False
+    _pool: list[Node] = field(default_factory=list[Node])
+    _thin: list[bytes] = field(default_factory=list[bytes])
+    _number: int = 0
+    _key: str = ""
+    _reported: float = 0.0
+
+    def go(self, saved: Saved, executor: Executor | None, workers: int | None, memory: int | None) -> None:
+        """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early."""
+        self._pool, self._thin = list(saved.open), list(saved.thin)
+        crew = Crew(self.tree)
+        count = _workers(crew, executor, workers, memory)
+        try:
+            if executor is not None:
+                self._key = self.tree.network.fingerprint + domain_digest(self.tree.domain)
+                self._loop(Pending[Task](executor), None, count)
+                return
+            with ThreadPoolExecutor(count) as threads:
+                self._loop(Pending[Task](threads), crew, count)
+        except KeyboardInterrupt:  # a second one, or between two steps
+            self.interrupted = True
+
+    def _loop(self, pending: Pending[Task], crew: Crew | None, workers: int) -> None:
+        try:
+            while self._fill(pending, crew, workers):
+                for task, found in pending.wait(_SHORT if len(pending.labels) < workers else _TICK):
+                    self._absorb(task, found)
+                self._tell()
+        except KeyboardInterrupt:
+            self.interrupted = True
+            self._drain(pending)
+        finally:
+            for task in pending.labels:
+                task.stop.asked = True
+            pending.cancel()
+
+    def _fill(self, pending: Pending[Task], crew: Crew | None, workers: int) -> bool:
+        """Give work to idle workers; False if there is nothing to wait for."""
+        while len(pending.labels) < workers and (self._pool or self._thin):
+            now = perf_counter()
+            if now >= self.deadline:
+                break
+            task = self._next(now, pending.labels, workers, afar=crew is None)
+            if crew:
+                pending.submit(task, crew.work, task.nodes, task.thin, task.seconds, task.stop)
+            else:
+                self._number += 1
+                pending.submit(task, work_afar, self._number, self._key, self.tree, task.nodes, task.thin, task.seconds)
+        late = perf_counter() >= self.deadline
+        idle = workers - len(pending.labels)
+        for task in pending.labels:
+            if late or (idle > 0 and perf_counter() - task.since > _SHORT):
+                task.stop.asked = True
+                idle -= 1
+        if late:
+            pending.cancel()
+        return bool(pending.labels)
+
+    def _next(self, now: float, running: Sequence[Task], workers: int, *, afar: bool) -> Task:
+        """The next task: exact arithmetic keeps one worker busy while there are nodes to walk, then all."""
+        spare = workers > 1 and not any(task.thin for task in running)
+        if self._thin and (spare or not self._pool):
+            nodes, thin = (), _top(self._thin, min(_MOST_THIN, -(-len(self._thin) // workers)))
+        else:
+            nodes, thin = _top(self._pool, _share(self._pool, workers)), ()
+        scarce = len(self._pool) + len(self._thin) < workers > 1
+        longest = _SLICE if not afar else _SHORT_AFAR if scarce else _SLICE_AFAR
+        return Task(nodes, thin, min(longest, self.deadline - now), Stop(), now)
+
+    def _absorb(self, task: Task, found: Slice) -> None:
+        step, standing = self.ledger.after(task, found, perf_counter() - self.begun)
+        if self.checkpoint:
+            self.checkpoint.save(step)
+        self.ledger.standing = standing
+        self._pool += found.open
+        self._thin += found.thin
+
+    def _tell(self) -> None:
+        now = perf_counter()
+        if now - self._reported >= _TICK:
+            self._reported = now
+            self.report()
+
+    def _drain(self, pending: Pending[Task]) -> None:
+        """Take in what workers bring back when they are asked to stop."""
+        for task in pending.labels:
+            task.stop.asked = True
+        pending.cancel()
+        end = perf_counter() + 2.0 * _SLICE_AFAR
+        try:
+            while pending.labels and perf_counter() < end:
+                for task, found in pending.wait(_TICK):
+                    self._absorb(task, found)
+        except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves
+            return
+
+
+def _share(pool: Sequence[Node], workers: int) -> int:
+    """How many nodes from the top one worker gets: all, or about a quarter of its part of the tree, so that the others get theirs."""
+    if workers == 1:
+        return min(len(pool), _MOST_NODES)
+    enough = sum(0.5**node.splits for node in pool) / (4 * workers)
+    got = 0.0
+    for taken, node in enumerate(reversed(pool[-_MOST_NODES:]), start=1):
+        got += 0.5**node.splits
+        if got >= enough:
+            return taken
+    return min(len(pool), _MOST_NODES)
+
+
+def _top(stack: list[_Item], size: int) -> tuple[_Item, ...]:
+    """Take the top of a stack."""
+    taken = tuple(stack[-size:])
+    del stack[-size:]
+    return taken
+
+
+def _workers(crew: Crew, executor: Executor | None, workers: int | None, memory: int | None) -> int:
+    """How many work at the same time."""
+    count = workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    if memory is None:
+        return count
+    size = crew.size()
+    if size > memory:
+        msg = f"memory is limited to {memory:,} bytes, but one worker needs {size:,} for this network; allow more"
+        raise OptionError(msg)
+    return min(count, memory // max(size, 1))

@@ -1,0 +1,135 @@
+"""The tree that counting walks: units in layer order, each active or inactive.
+
+Below a *prefix* of decisions every preactivation up to the next layer is affine, so a node of the tree is a convex cell of inputs, and the
+regions of the network are its leaves.  Prefixes are bytes, one 0 or 1 per unit decided, so that they can be sent, stored and compared.
+
+A `Walker` counts the leaves below some nodes.  It decides by floating-point arithmetic with a safety margin.  Where the margin does
+not suffice it does not guess: it names the prefix as *thin* and goes on as if nothing were there, and `tessella.regions.exact` counts what lies below.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tessella.domain import Domain, Polytope
+from tessella.network import Floats, Mask, Network
+from tessella.parallel import Stop
+from tessella.stability import Stability
+
+
+class Node(NamedTuple):
+    """A cell that is known to have an interior.
+
+    Parameters
+    ----------
+    prefix
+        The decisions that lead to it.
+    splits
+        How many of them had both sides: the node is the 2**-splits part of the tree, as far as one can know from above.
+    """
+
+    prefix: bytes = b""
+    splits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """What a walker found in the time it was given.
+
+    Parameters
+    ----------
+    regions
+        Regions counted.
+    open
+        Nodes that it did not get to; the others it was given are finished.
+    thin
+        Prefixes that it could not decide, neither counted nor open.  The cell of such a prefix may have no interior.
+    tests
+        How many sides were tested by linear programs (or by vertices).
+    """
+
+    regions: int
+    open: tuple[Node, ...] = ()
+    thin: tuple[bytes, ...] = ()
+    tests: int = 0
+
+
+class Walker(Protocol):
+    """Counts the regions below nodes; one walker serves one thread."""
+
+    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Slice:
+        """Walk for about this long, or until it is asked to stop; at least one step is made."""
+        ...
+
+
+class Scaled(NamedTuple):
+    """A tree's numbers with the domain's box scaled to [-1, 1] in its free inputs.
+
+    Parameters
+    ----------
+    weights, biases, rectified
+        One per layer; the first layer reads the scaled inputs.
+    normals, constants
+        The domain's inequalities: ``normals @ u + constants >= 0``.
+    """
+
+    weights: tuple[Floats, ...]
+    biases: tuple[Floats, ...]
+    rectified: tuple[Mask, ...]
+    normals: Floats
+    constants: Floats
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A network on a domain, reduced to the units that can change their state there.
+
+    Parameters
+    ----------
+    network
+        The network without its stable units, and without layers after its last ReLU.
+    domain
+        The inputs.
+    """
+
+    network: Network
+    domain: Domain
+
+    @classmethod
+    def of(cls, stability: Stability) -> "Tree":
+        """The tree of a network on a domain, from what is known of its units there."""
+        reduced = stability.network.without_stable_units(stability)
+        layers = list(reduced.layers)
+        while len(layers) > 1 and not layers[-1].relus:
+            layers.pop()
+        return cls(replace(reduced, layers=tuple(layers)), stability.domain)
+
+    @property
+    def units(self) -> int:
+        """How many decisions lead to a leaf."""
+        return self.network.relus
+
+    @cached_property
+    def scaled(self) -> Scaled:
+        """The numbers that walkers work with; the scaling rounds, as all that follows does."""
+        box = self.domain.box
+        free = box.free
+        centre, radius = box.lower / 2.0 + box.upper / 2.0, box.upper / 2.0 - box.lower / 2.0
+        layers = self.network.layers
+        weights, biases = [layer.dense() for layer in layers], [layer.bias for layer in layers]
+        biases[0] = biases[0] + weights[0] @ centre
+        weights[0] = weights[0][:, free] * radius[free]
+        normals, constants = np.zeros((0, int(free.sum()))), np.zeros(0)
+        if isinstance(self.domain, Polytope):
+            normals = -self.domain.matrix[:, free] * radius[free]
+            constants = self.domain.offset - self.domain.matrix @ centre
+        return Scaled(tuple(weights), tuple(biases), tuple(layer.rectified for layer in layers), normals, constants)
+
+    @cached_property
+    def magnitudes(self) -> Floats:
+        """How large the numbers are that add up to each first unit's preactivation: what its rounding error is relative to."""
+        box, layer = self.domain.box, self.network.layers[0]
+        return np.abs(layer.dense()) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(layer.bias)

@@ -1,0 +1,1238 @@
+"""The walk over cells held as linear programs, compiled with Numba: any number of inputs.
+
+**Coordinates.**  Every row of a cell is a combination of the first layer's rows (and of the domain's), so where these are fewer than the
+inputs a cell lives in their space: z = F.u, with inputs u in [-1, 1]^n and the frame F of p rows scaled to sum(|F_i|) = 1.  Otherwise F is
+the identity.  A cell is a stack of rows a.z + b >= 0, scaled to sum(|a|) + |b| = 1, so that all values lie in [-1, 1].
+
+**The linear program** is a bounded primal simplex that climbs a row.  A state is a vertex of a cell: ``tight`` lists k rows at their bound,
+``basic`` k inputs that are not at an end of theirs, ``inverse`` is the inverse of a_tight.F_basic, ``sides`` says where the other inputs sit
+(-1 or 1; 0 for basic ones).  To test a side of a unit, climb its row from the vertex of the node: where the row becomes positive the
+vertex lies in the child and is its state; where no climb is left, the multipliers y >= 0 of the tight rows prove that the side is empty:
+row + y.tight is negative on the whole box.  State number s + 1 is a copy of state s that climbed, so undoing is free.
+
+**Margins.**  Rows are kept >= margin, so a vertex lies strictly inside, by far more than rounding: the cell exists.  A proof of
+emptiness must hold with all rows relaxed to >= -margin: the cell does not exist.  What is neither is thin.
+
+**The last layer** is not walked.  In a cell, hyperplanes in general position have as many cells as there are sets of them (the empty one
+included) that meet inside it (Zaslavsky 1975).  These sets are closed under taking subsets: some large ones that do meet and some
+small ones that do not, each found by climbing until a row is zero, settle most of the others.  Rows that depend on each other are
+walked instead.
+
+All compiled code of this walk is in this one file: the on-disk cache does not notice a changed callee in another file.  State is passed as
+plain arrays; tuples and views inside compiled code cost reference counting.  Calls carry a dozen of them, hence the formatting.
+"""
+
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from tessella.network import Floats
+from tessella.parallel import Stop
+from tessella.regions.tree import Node, Slice, Tree
+
+FEASIBLE, INFEASIBLE, UNCLEAR = 0, 1, 2
+DONE, MORE = 0, 1
+
+MARGIN = 1e-9  # of a row's size
+_EDGE = 1.0 - 1e-9  # inputs stay this far inside their ends
+_CLOSE = 1e-10  # how far from its bound a row or an input may end
+_PIVOT = 1e-9
+_ROUNDING = 1e-12  # the largest relative error of a row that is trusted
+_EPS = 2.220446049250313e-16
+_REFACTOR_EVERY = 40
+_MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
+_ENTERED = -9
+_BLOCK = 64
+
+_TESTS, _ITERATIONS, _REGIONS, _POSITION, _STATE, _ROWS, _DOWN, _THIN, _SPLITS, _PLAIN, _CORE, _REUSED, _FACES, _EXTRA = range(14)  # counters
+
+
+def _jit(*more: str) -> Callable[[Any], Any]:
+    flags = {"reassoc", "contract", "nsz", "arcp", *more}
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": flags, "_nrt": False}
+
+    def decorate(function: Any) -> Any:
+        try:
+            return njit(cache=True, **options)(function)
+        except RuntimeError:  # neither the package's folder nor the home can be written
+            return njit(**options)(function)
+
+    return decorate
+
+
+_compiled = _jit()
+
+# fmt: off
+
+
+@_compiled
+def _factor(s: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats) -> bool:
+    """Invert a_tight.F_basic by Gauss-Jordan with partial pivoting; False if it is singular."""
+    p, k, last = rows.shape[1] - 3, lists[s, 2, 0], inverse.shape[0] - 1
+    for i in range(k):
+        row = lists[s, 0, i]
+        for q in range(k):
+            j = lists[s, 1, q]
+            if identity:
+                total = rows[row, j]
+            else:
+                total = 0.0
+                for c in range(p):
+                    total += rows[row, c] * columns[j, c]
+            inverse[last, i, q] = total
+            inverse[s, i, q] = 1.0 if i == q else 0.0
+    for column in range(k):
+        best = column
+        for i in range(column + 1, k):
+            if abs(inverse[last, i, column]) > abs(inverse[last, best, column]):
+                best = i
+        pivot = inverse[last, best, column]
+        if abs(pivot) < 1e-14:
+            return False
+        for q in range(k):
+            inverse[last, best, q], inverse[last, column, q] = inverse[last, column, q], inverse[last, best, q]
+            inverse[s, best, q], inverse[s, column, q] = inverse[s, column, q], inverse[s, best, q]
+        for q in range(k):
+            inverse[last, column, q] /= pivot
+            inverse[s, column, q] /= pivot
+        for i in range(k):
+            if i != column:
+                factor = inverse[last, i, column]
+                if factor != 0.0:
+                    for q in range(k):
+                        inverse[last, i, q] -= factor * inverse[last, column, q]
+                        inverse[s, i, q] -= factor * inverse[s, column, q]
+    lists[s, 2, 1] = 0
+    return True
+
+
+@_compiled
+def _copy(s: int, t: int, lists: Any, inverse: Floats, vectors: Floats, costs: Any) -> None:
+    """Make state t a copy of state s."""
+    k = lists[s, 2, 0]
+    lists[t, 2, 0] = k
+    lists[t, 2, 1] = lists[s, 2, 1]
+    for q in range(k):
+        lists[t, 0, q] = lists[s, 0, q]
+        lists[t, 1, q] = lists[s, 1, q]
+        for c in range(k):
+            inverse[t, q, c] = inverse[s, q, c]
+    for j in range(vectors.shape[1]):
+        vectors[t, j] = vectors[s, j]
+    for j in range(costs.shape[1]):
+        costs[t, j] = costs[s, j]
+
+
+@_compiled
+def _combine(frame: Floats, scratch: Floats) -> None:
+    """The combination scratch 3 of the frame's rows, in scratch 4; four rows at a time."""
+    p, n = frame.shape
+    c = 0
+    if p >= 4:
+        r0, r1, r2, r3 = scratch[3, 0], scratch[3, 1], scratch[3, 2], scratch[3, 3]
+        for j in range(n):
+            scratch[4, j] = r0 * frame[0, j] + r1 * frame[1, j] + r2 * frame[2, j] + r3 * frame[3, j]
+        c = 4
+    else:
+        for j in range(n):
+            scratch[4, j] = 0.0
+    while c + 4 <= p:
+        r0, r1, r2, r3 = scratch[3, c], scratch[3, c + 1], scratch[3, c + 2], scratch[3, c + 3]
+        for j in range(n):
+            scratch[4, j] += r0 * frame[c, j] + r1 * frame[c + 1, j] + r2 * frame[c + 2, j] + r3 * frame[c + 3, j]
+        c += 4
+    while c < p:
+        r0 = scratch[3, c]
+        for j in range(n):
+            scratch[4, j] += r0 * frame[c, j]
+        c += 1
+
+
+@_compiled
+def _restart(s: int, identity: bool, columns: Floats, lists: Any, vectors: Floats, costs: Any, start: Any) -> None:
+    """The empty basis: every input at the end that its cost asks for."""
+    n, p = columns.shape
+    lists[s, 2, 0] = lists[s, 2, 1] = 0
+    for c in range(p):
+        vectors[s, c] = 0.0
+    for j in range(n):
+        costs[s, j] = start[j]
+        side = _EDGE if start[j] > 0.0 else -_EDGE
+        if identity:
+            vectors[s, j] = side
+        else:
+            for c in range(p):
+                vectors[s, c] += side * columns[j, c]
+
+
+@_compiled
+def _price(light: Any, scratch: Floats, prices: Any) -> None:
+    """The combination scratch 3 of the frame's rows in single precision, in prices 0; four rows at a time."""
+    p, n = light.shape
+    c = 0
+    if p >= 4:
+        r0, r1, r2, r3 = np.float32(scratch[3, 0]), np.float32(scratch[3, 1]), np.float32(scratch[3, 2]), np.float32(scratch[3, 3])
+        for j in range(n):
+            prices[0, j] = r0 * light[0, j] + r1 * light[1, j] + r2 * light[2, j] + r3 * light[3, j]
+        c = 4
+    else:
+        for j in range(n):
+            prices[0, j] = 0.0
+    while c + 4 <= p:
+        r0, r1, r2, r3 = np.float32(scratch[3, c]), np.float32(scratch[3, c + 1]), np.float32(scratch[3, c + 2]), np.float32(scratch[3, c + 3])
+        for j in range(n):
+            prices[0, j] += r0 * light[c, j] + r1 * light[c + 1, j] + r2 * light[c + 2, j] + r3 * light[c + 3, j]
+        c += 4
+    while c < p:
+        r0 = np.float32(scratch[3, c])
+        for j in range(n):
+            prices[0, j] += r0 * light[c, j]
+        c += 1
+
+
+@_compiled
+def _breakpoint(s: int, need: float, limit: float, costs: Any, prices: Any, bits: Any, order: Any) -> int:
+    """The input at which the falling dual function turns: breakpoints before it add up to less than is needed; -1 if none before the limit.
+
+    Prices 1 becomes the breakpoints (infinite where there is none), prices 2 their weights.  The integers behind positive floats are in the same order, so that
+    halving intervals of them separates breakpoints of any size; the passes over all inputs are vectorised, unlike a sort.
+    """
+    n = costs.shape[1]
+    none, small, zero, end = np.float32(np.inf), np.float32(_PIVOT), np.float32(0.0), np.float32(limit)
+    one, total, most = np.float32(1.0), zero, zero
+    for j in range(n):
+        rate = prices[0, j]
+        step = -costs[s, j] / rate
+        step = step if (step > zero) & (abs(rate) > small) else none
+        prices[1, j] = step
+        prices[2, j] = np.float32(2.0) * abs(rate)
+        total += prices[2, j] if step < end else zero
+        most += one if step < end else zero
+    if total < need or most == zero:
+        return -1
+    prices[3, 0] = end
+    smallest, high, least, below = bits[1, 0], np.int64(bits[3, 0]), zero, zero
+    for j in range(n):
+        smallest = min(smallest, bits[1, j])
+    low = np.int64(smallest)
+    while most - least > np.float32(6.0) and high - low > 1:
+        cut = np.int32((low + high) // 2)
+        part, count = zero, zero
+        for j in range(n):
+            inside = bits[1, j] < cut
+            part += prices[2, j] if inside else zero
+            count += one if inside else zero
+        if part >= need:
+            high, most = np.int64(cut), count
+        else:
+            low, least, below = np.int64(cut), count, part
+    found, first, last = 0, np.int32(low), np.int32(high)
+    for j in range(n):
+        if (bits[1, j] >= first) & (bits[1, j] < last):
+            order[found] = j
+            found += 1
+    for place in range(found):
+        best = place
+        for i in range(place + 1, found):
+            if prices[1, order[i]] < prices[1, order[best]]:
+                best = i
+        order[place], order[best] = order[best], order[place]
+        below += prices[2, order[place]]
+        if below >= need:
+            return order[place]
+    return order[found - 1] if found else -1
+
+
+@_compiled
+def _exchange(
+    s: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, scratch: Floats, leaving: int,
+    entering: int, theta: float, side: float, pivot: float,
+) -> None:
+    """Update basis, inverse and multipliers.
+
+    ``leaving`` is q for the basic input at q, or k + r for row r; ``entering`` is j for an input, -1 - i for the tight row at i.
+    Scratch 0 holds the multipliers' rates, scratch 1 the leaving variable's row of the inverse, or its product with it.
+    """
+    p, y, k = rows.shape[1] - 3, 2 * (rows.shape[1] - 3), lists[s, 2, 0]
+    for i in range(k):
+        vectors[s, y + i] += theta * scratch[0, i]
+    if entering >= 0:
+        for i in range(k):
+            row = lists[s, 0, i]
+            if identity:
+                value = rows[row, entering]
+            else:
+                value = 0.0
+                for c in range(p):
+                    value += rows[row, c] * columns[entering, c]
+            scratch[3, i] = value
+        for q in range(k):
+            total = 0.0
+            for i in range(k):
+                total += inverse[s, q, i] * scratch[3, i]
+            scratch[2, q] = total
+    if leaving >= k and entering >= 0:  # a row becomes tight, an input basic: border
+        for q in range(k):
+            factor = scratch[2, q] / pivot
+            for i in range(k):
+                inverse[s, q, i] += factor * scratch[1, i]
+            inverse[s, q, k] = -factor
+        for i in range(k):
+            inverse[s, k, i] = -scratch[1, i] / pivot
+        inverse[s, k, k] = 1.0 / pivot
+        lists[s, 0, k], lists[s, 1, k], lists[s, 2, 0] = leaving - k, entering, k + 1
+        vectors[s, y + k] = side * theta
+    elif leaving >= k:  # one row for another
+        gone = -1 - entering
+        for q in range(k):
+            value = inverse[s, q, gone] / scratch[1, gone]
+            for i in range(k):
+                inverse[s, q, i] -= value * scratch[1, i]
+            inverse[s, q, gone] = value
+        lists[s, 0, gone] = leaving - k
+        vectors[s, y + gone] = side * theta
+    elif entering >= 0:  # one input for another
+        pivot = scratch[2, leaving]
+        for i in range(k):
+            inverse[s, leaving, i] /= pivot
+        for q in range(k):
+            if q != leaving:
+                for i in range(k):
+                    inverse[s, q, i] -= scratch[2, q] * inverse[s, leaving, i]
+        lists[s, 1, leaving] = entering
+    else:  # an input leaves, a row becomes loose: shrink
+        gone = -1 - entering
+        pivot = inverse[s, leaving, gone]
+        for q in range(k):
+            if q != leaving:
+                value = inverse[s, q, gone] / pivot
+                for i in range(k):
+                    inverse[s, q, i] -= value * inverse[s, leaving, i]
+        for i in range(k):
+            inverse[s, leaving, i] = inverse[s, k - 1, i]
+        for q in range(k):
+            inverse[s, q, gone] = inverse[s, q, k - 1]
+        lists[s, 1, leaving], lists[s, 0, gone], lists[s, 2, 0] = lists[s, 1, k - 1], lists[s, 0, k - 1], k - 1
+        vectors[s, y + gone] = vectors[s, y + k - 1]
+
+
+@_compiled
+def _firm(
+    s: int, count: int, equal: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats, scratch: Floats
+) -> bool:
+    """Whether the equations of a state are independent, and so much so that their rounding errors cannot move the point by a margin."""
+    p, k, found = columns.shape[1], lists[s, 2, 0], 0
+    for i in range(k):
+        if lists[s, 0, i] >= equal:
+            found += 1
+            error = rows[lists[s, 0, i], p + 2]
+            for c in range(p):
+                scratch[3, c] = 0.0
+            for q in range(k):
+                j, rate = lists[s, 1, q], inverse[s, q, i]
+                if identity:
+                    scratch[3, j] += rate
+                else:
+                    for c in range(p):
+                        scratch[3, c] += rate * columns[j, c]
+            for c in range(p):
+                if abs(scratch[3, c]) * error > 0.1 * MARGIN:
+                    return False
+    return found == count - equal
+
+
+@_compiled
+def _solve(
+    s: int, count: int, equal: int, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,
+    inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Find a point of the cell of the first ``count`` rows, those from ``equal`` on being equations, starting from state s."""
+    n, p = columns.shape
+    y = 2 * p
+    counters[_TESTS] += 1
+    restarted, steps = False, 0
+    while True:
+        k = lists[s, 2, 0]
+        # the point: basic inputs make the tight rows meet their bounds
+        for i in range(k):
+            row = lists[s, 0, i]
+            total = (0.0 if row >= equal else MARGIN) - rows[row, p]
+            for c in range(p):
+                total -= rows[row, c] * vectors[s, c]
+            scratch[2, i] = total
+        for c in range(p):
+            vectors[s, p + c] = vectors[s, c]
+        leaving, violation, best, fine = -1, 0.0, 0.0, True
+        for q in range(k):
+            value = 0.0
+            for i in range(k):
+                value += inverse[s, q, i] * scratch[2, i]
+            j = lists[s, 1, q]
+            if identity:
+                vectors[s, p + j] += value
+            else:
+                for c in range(p):
+                    vectors[s, p + c] += value * columns[j, c]
+            over = abs(value) - _EDGE
+            fine = fine and over <= _CLOSE  # false for what is not a number, too
+            if over > _CLOSE:
+                norm = 0.0
+                if identity or p <= 12:
+                    for i in range(k):
+                        norm += inverse[s, q, i] * inverse[s, q, i] * rows[lists[s, 0, i], p + 1]
+                else:
+                    for c in range(p):
+                        scratch[3, c] = 0.0
+                    for i in range(k):
+                        rate, row = inverse[s, q, i], lists[s, 0, i]
+                        for c in range(p):
+                            scratch[3, c] += rate * rows[row, c]
+                    for c in range(p):
+                        total = 0.0
+                        for e in range(p):
+                            total += gram[c, e] * scratch[3, e]
+                        norm += total * scratch[3, c]
+                score = over * over / norm
+                if score > best:
+                    leaving, best, violation = q, score, over if value > 0.0 else -over
+        for row in range(count):
+            total = rows[row, p] - (0.0 if row >= equal else MARGIN)
+            for c in range(p):
+                total += rows[row, c] * vectors[s, p + c]
+            fine = fine and total >= -_CLOSE and (row < equal or total <= _CLOSE)
+            if total < -_CLOSE or (row >= equal and total > _CLOSE):
+                score = total * total / rows[row, p + 1]
+                if score > best:
+                    leaving, best, violation = k + row, score, total
+        if leaving < 0 and not fine:
+            return UNCLEAR
+        if leaving < 0:
+            return FEASIBLE if count == equal or _firm(s, count, equal, identity, columns, rows, lists, inverse, scratch) else UNCLEAR
+        worst = abs(violation)
+        drifted = False
+        if leaving >= k:
+            for i in range(k):
+                drifted = drifted or lists[s, 0, i] == leaving - k
+        if drifted or lists[s, 2, 1] >= _REFACTOR_EVERY or steps > 60 + 6 * count:
+            if steps <= 60 + 6 * count and lists[s, 2, 1] > 0 and _factor(s, identity, columns, rows, lists, inverse):
+                continue
+            if restarted:
+                return UNCLEAR
+            restarted, steps = True, 0
+            _restart(s, identity, columns, lists, vectors, costs, start)
+            continue
+        steps += 1
+        counters[_ITERATIONS] += 1
+        lists[s, 2, 1] += 1
+        # the direction: rates of the multipliers (scratch 0) and of the combined row (scratch 3), then of the costs (scratch 4)
+        if leaving >= k:
+            row = leaving - k
+            side = 1.0 if violation < 0.0 else -1.0
+            for q in range(k):
+                j = lists[s, 1, q]
+                if identity:
+                    value = rows[row, j]
+                else:
+                    value = 0.0
+                    for c in range(p):
+                        value += rows[row, c] * columns[j, c]
+                scratch[2, q] = value
+            for i in range(k):
+                value = 0.0
+                for q in range(k):
+                    value += scratch[2, q] * inverse[s, q, i]
+                scratch[1, i] = value
+                scratch[0, i] = -side * value
+            for c in range(p):
+                scratch[3, c] = side * rows[row, c]
+        else:
+            side = 1.0 if violation > 0.0 else -1.0
+            for i in range(k):
+                scratch[1, i] = inverse[s, leaving, i]
+                scratch[0, i] = side * scratch[1, i]
+            for c in range(p):
+                scratch[3, c] = 0.0
+        for i in range(k):
+            rate, row = scratch[0, i], lists[s, 0, i]
+            for c in range(p):
+                scratch[3, c] += rate * rows[row, c]
+        if identity:
+            for j in range(n):
+                prices[0, j] = scratch[3, j]
+        else:
+            _price(light, scratch, prices)
+        for q in range(k):
+            prices[0, lists[s, 1, q]] = 0.0
+        # the long-step ratio test
+        theta, entering = np.inf, -n - 1
+        for i in range(k):
+            if scratch[0, i] < -_PIVOT and lists[s, 0, i] < equal:
+                step = max(vectors[s, y + i], 0.0) / -scratch[0, i]
+                if step < theta:
+                    theta, entering = step, -1 - i
+        pivot = 1.0
+        while True:
+            spot = _breakpoint(s, worst, theta, costs, prices, bits, order)
+            if spot < 0:
+                break
+            pivot = scratch[3, spot] if identity else 0.0
+            if not identity:
+                for c in range(p):
+                    pivot += scratch[3, c] * columns[spot, c]
+            if abs(pivot) > _PIVOT and abs(pivot) > 0.5 * abs(prices[0, spot]):
+                theta, entering = np.float64(prices[1, spot]), spot
+                break
+            prices[0, spot] = 0.0  # single precision made it up
+        if entering < -n:  # no end to it: a combination of rows that is negative everywhere, unless it is too close to call
+            proof = _empty(s, leaving - k, side, equal, identity, frame, rows, lists, scratch, counters)
+            return INFEASIBLE if proof else UNCLEAR
+        # walk there: flip what changes its sign, then exchange; rounding must not change any other sign
+        step = np.float32(theta)
+        for j in range(n):
+            old, rate = costs[s, j], prices[0, j]
+            new, sign = old + step * rate, rate if prices[1, j] < step else old
+            costs[s, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
+        for j in range(n):
+            if prices[1, j] < step:
+                flip = 2.0 * _EDGE if prices[0, j] > 0.0 else -2.0 * _EDGE
+                if identity:
+                    vectors[s, j] += flip
+                else:
+                    for c in range(p):
+                        vectors[s, c] += flip * columns[j, c]
+        if entering >= 0:
+            flip = _EDGE if prices[0, entering] > 0.0 else -_EDGE
+            costs[s, entering] = 0.0
+            if identity:
+                vectors[s, entering] += flip
+            else:
+                for c in range(p):
+                    vectors[s, c] += flip * columns[entering, c]
+        if leaving < k:
+            j = lists[s, 1, leaving]
+            costs[s, j] = np.float32(side * max(theta, 1e-30))
+            if identity:
+                vectors[s, j] += side * _EDGE
+            else:
+                for c in range(p):
+                    vectors[s, c] += side * _EDGE * columns[j, c]
+        _exchange(s, identity, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
+
+
+@_compiled
+def _empty(
+    s: int, extra: int, side: float, equal: int, identity: bool, frame: Floats, rows: Floats, lists: Any, scratch: Floats, counters: Any
+) -> bool:
+    """Whether rows add up to something negative on the whole box, with room to spare, so that no point satisfies them all.
+
+    Scratch 0 holds the tight rows' shares; to these comes ``side`` times the row ``extra``, if it is one.  The shares stay there
+    for `_remember`; the equations that take part are noted as bits.
+    """
+    n, p, k = frame.shape[1], rows.shape[1] - 3, lists[s, 2, 0]
+    total, size, core = 0.0, 0.0, 0
+    for c in range(p):
+        scratch[3, c] = 0.0
+    for i in range(k + 1):
+        row, share = extra, side
+        if i < k:
+            row, share = lists[s, 0, i], scratch[0, i]
+            if row < equal:
+                share = max(share, 0.0)
+                scratch[0, i] = share
+        if row < 0 or share == 0.0:
+            continue
+        if row >= equal and abs(share) > 1e-13:
+            core |= 1 << (row - equal)
+        size += abs(share)
+        total += share * rows[row, p]
+        for c in range(p):
+            scratch[3, c] += share * rows[row, c]
+    if identity:
+        for c in range(p):
+            total += abs(scratch[3, c])
+    else:
+        _combine(frame, scratch)
+        for j in range(n):
+            total += abs(scratch[4, j])
+    counters[_CORE], counters[_EXTRA] = core, extra
+    return total + 4.0 * MARGIN * size < 0.0
+
+
+@_compiled
+def _compose(
+    layer: int, layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats, scratch: Floats
+) -> None:
+    """The rows of one layer's units in this cell, from those of the layer before, each with a bound on its rounding error."""
+    first, units, before, reads, at = layout[layer, 0], layout[layer, 1], layout[layer - 1, 0], layout[layer - 1, 1], layout[layer, 2]
+    p = combined.shape[1] - 1
+    for j in range(reads):
+        if active[before + j]:
+            total = 0.0
+            for c in range(p + 1):
+                total += abs(combined[before + j, c])
+            scratch[6, j] = total
+    for i in range(units):
+        g = first + i
+        for c in range(p):
+            combined[g, c] = 0.0
+        combined[g, p] = biases[g]
+        size, error, terms = abs(biases[g]), 0.0, 2
+        for j in range(reads):
+            if active[before + j]:
+                weight = weights[at + i * reads + j]
+                if weight != 0.0:
+                    for c in range(p + 1):
+                        combined[g, c] += weight * combined[before + j, c]
+                    size += abs(weight) * scratch[6, j]
+                    error += abs(weight) * errors[before + j]
+                    terms += 1
+        errors[g] = 1.0001 * error + (terms * _EPS * size if terms > 2 else 0.0)
+
+
+@_compiled
+def _place(
+    g: int, side: float, at: int, identity: bool, gram: Floats, combined: Floats, errors: Floats, rows: Floats
+) -> None:
+    """Put a unit's row on the stack, scaled; behind it the square of its length in the space of inputs, and its rounding error."""
+    p = combined.shape[1] - 1
+    total = 0.0
+    for c in range(p + 1):
+        total += abs(combined[g, c])
+    scale = side / total
+    for c in range(p + 1):
+        rows[at, c] = scale * combined[g, c]
+    total = 0.0
+    for c in range(p):
+        if identity:
+            total += rows[at, c] * rows[at, c]
+        else:
+            value = 0.0
+            for e in range(p):
+                value += gram[c, e] * rows[at, e]
+            total += value * rows[at, c]
+    rows[at, p + 1] = max(total, 1e-30)
+    rows[at, p + 2] = errors[g] * abs(scale) + 8.0 * _EPS
+
+
+@_compiled
+def _flip(at: int, rows: Floats) -> None:
+    """Turn a row to its other side."""
+    for c in range(rows.shape[1] - 2):
+        rows[at, c] = -rows[at, c]
+
+
+@_compiled
+def _value(s: int, at: int, rows: Floats, vectors: Floats) -> float:
+    """A row's value at a state's vertex."""
+    p = rows.shape[1] - 3
+    total = rows[at, p]
+    for c in range(p):
+        total += rows[at, c] * vectors[s, p + c]
+    return total
+
+
+@_compiled
+def _quick(g: int, combined: Floats, errors: Floats) -> int:
+    """A unit's sign where its row alone decides it: 1, 0, or -1 if it does not, -2 if the row is not to be trusted."""
+    p = combined.shape[1] - 1
+    size = 0.0
+    for c in range(p):
+        size += abs(combined[g, c])
+    constant, error = combined[g, p], errors[g]
+    if size == 0.0 and error == 0.0:
+        return 1 if constant > 0.0 else 0
+    if constant - size * (1.0 + 1e-12) > error:
+        return 1
+    if constant + size * (1.0 + 1e-12) < -error:
+        return 0
+    return -2 if error > _ROUNDING * (size + abs(constant)) else -1
+
+
+@_compiled
+def _remember(
+    u: int, positive: bool, s: int, r: int, scratch: Floats, lists: Any, codes: Any, proofs: Any, shares: Floats, counters: Any
+) -> None:
+    """Keep the proof that unit u (its row at r) is positive, or negative, in a cell: which rows add up to it, and how much of each."""
+    k, extra, own = lists[s, 2, 0], counters[_EXTRA], 1.0
+    if extra == r:
+        own = 1.0
+    for i in range(k):
+        if lists[s, 0, i] == r:
+            own = abs(scratch[0, i])
+    key, size = 2 * u + (1 if positive else 0), 0
+    for i in range(k + 1):
+        row, share = (lists[s, 0, i], scratch[0, i]) if i < k else (extra, 1.0)
+        if row >= 0 and row < r and share > 0.0 and own > 0.0:
+            proofs[key, 1 + size] = codes[row]
+            shares[key, size] = share / own
+            size += 1
+    proofs[key, 0] = size
+
+
+@_compiled
+def _proved(
+    u: int, position: int, positive: bool, r: int, identity: bool, frame: Floats, rows: Floats, row_of: Any, signs: Any, proofs: Any,
+    shares: Floats, scratch: Floats,
+) -> bool:
+    """Whether an earlier proof that the unit is positive (or negative), from another cell, also holds in this one."""
+    key = 2 * u + (1 if positive else 0)
+    size = proofs[key, 0]
+    if size < 0:
+        return False
+    n, p = frame.shape[1], rows.shape[1] - 3
+    side = -1.0 if positive else 1.0
+    constant, total = side * rows[r, p], 1.0
+    for c in range(p):
+        scratch[3, c] = side * rows[r, c]
+    for i in range(size):
+        code = proofs[key, 1 + i]
+        row = -1 - code
+        if code >= 0:
+            unit = code // 2
+            if unit >= position or row_of[unit] < 0 or signs[unit] != code % 2:
+                continue
+            row = row_of[unit]
+        share = shares[key, i]
+        total += share
+        constant += share * rows[row, p]
+        for c in range(p):
+            scratch[3, c] += share * rows[row, c]
+    if identity:
+        for c in range(p):
+            constant += abs(scratch[3, c])
+    else:
+        _combine(frame, scratch)
+        for j in range(n):
+            constant += abs(scratch[4, j])
+    return constant + 4.0 * MARGIN * total < 0.0
+
+
+@_compiled
+def _push(
+    base: int, here: int, r: int, depth: int, f: int, planes: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats,
+    start: Any, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Try one more equation (plane f, as row r + depth) on top of state ``here``; the result is state base + depth."""
+    for c in range(rows.shape[1]):
+        rows[r + depth, c] = planes[f, c]
+    _copy(here, base + depth, lists, inverse, vectors, costs)
+    return _solve(
+        base + depth, r + depth + 1, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+    )
+
+
+@_compiled
+def _note(point: int, members: int, s: int, crossing: int, planes: Floats, vectors: Floats, masks: Any) -> None:
+    """Note a point of the hyperplanes ``members``: on which sides of the others it lies."""
+    p = planes.shape[1] - 3
+    above, below = 0, 0
+    for f in range(crossing):
+        total = planes[f, p]
+        for c in range(p):
+            total += planes[f, c] * vectors[s, p + c]
+        if not members >> f & 1:
+            if total > 10.0 * MARGIN:
+                above |= 1 << f
+            elif total < -10.0 * MARGIN:
+                below |= 1 << f
+    masks[10, point], masks[11, point], masks[12, point] = members, above, below
+
+
+@_compiled
+def _cut(members: int, points: int, masks: Any) -> int:
+    """Which hyperplanes have points of the intersection of ``members`` on both sides, and so meet it in between."""
+    above, below = 0, 0
+    for i in range(points):
+        if members & ~masks[10, i] == 0:
+            above |= masks[11, i]
+            below |= masks[12, i]
+    return above & below
+
+
+@_compiled
+def _faces(
+    position: int, s: int, r: int, dim: int, unit_of: Any, signs: Any, row_of: Any, codes: Any, proofs: Any, shares: Floats, stable_at: Any,
+    combined: Floats, errors: Floats, planes: Floats, masks: Any, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats,
+    lists: Any, inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Cells that the units from ``position`` on make of the cell of state s; -1 if they are too many, -2 if not in general position.
+
+    Rows of ``masks``: known faces, known non-faces, then per level: element, set, candidates, good ones, next candidate, total, whether
+    it is solved, and the elements of a dive.  No more than ``dim`` hyperplanes meet in general position.
+    """
+    crossing = 0
+    for u in range(position, len(unit_of)):
+        if stable_at[u] <= position:
+            continue
+        quick = _quick(unit_of[u], combined, errors)
+        if quick == -2:
+            return -2
+        if quick >= 0:
+            stable_at[u] = position
+            continue
+        if crossing > _MOST_FACES:
+            continue
+        _place(unit_of[u], 1.0, r, identity, gram, combined, errors, rows)
+        positive = _value(s, r, rows, vectors) > 0.0
+        if _proved(u, position, positive, r, identity, frame, rows, row_of, signs, proofs, shares, scratch):
+            counters[_REUSED] += 1
+            stable_at[u] = position
+            continue
+        state = s + 1 + crossing
+        _copy(s, state, lists, inverse, vectors, costs)
+        status = _solve(
+            state, r + 1, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+        )
+        if status == UNCLEAR:
+            return -2
+        if status == INFEASIBLE:
+            _remember(u, positive, state, r, scratch, lists, codes, proofs, shares, counters)
+            stable_at[u] = position
+            continue
+        for c in range(rows.shape[1]):
+            planes[crossing, c] = rows[r, c]
+        crossing += 1
+    if crossing > _MOST_FACES:
+        return -1
+    counters[_FACES] += 1
+    result, known, against, base, points = 1, 0, 0, s + 1 + crossing, crossing + 1
+    for e in range(crossing):
+        _note(e, 1 << e, s + 1 + e, crossing, planes, vectors, masks)
+    _note(crossing, 0, s, crossing, planes, vectors, masks)
+    for e in range(crossing - 1, -1, -1):
+        level = 0
+        masks[2, 0], masks[3, 0], masks[4, 0], masks[5, 0] = e, 1 << e, ((1 << crossing) - 1) ^ ((1 << (e + 1)) - 1), 0
+        masks[6, 0], masks[7, 0], masks[8, 0] = _ENTERED, 1, 1
+        for c in range(rows.shape[1]):
+            rows[r, c] = planes[e, c]
+        while level >= 0:
+            members, candidates = masks[3, level], masks[4, level]
+            if masks[6, level] == _ENTERED:
+                whole, inside = members | candidates, candidates == 0
+                for f in range(known):
+                    if whole & ~masks[0, f] == 0:
+                        inside = True
+                        break
+                if inside:  # every subset is a face
+                    size = 0
+                    while candidates:
+                        candidates &= candidates - 1
+                        size += 1
+                    masks[7, level] = 1 << size
+                    masks[6, level] = -1
+                elif level > 0:
+                    masks[6, level] = crossing - 1
+                else:
+                    for b in range(1, level + 1):  # solve what was not needed so far
+                        if not masks[8, b]:
+                            here = base + b - 1 if b > 1 else s + 1 + e
+                            if _push(
+                                base, here, r, b, masks[2, b], planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                            ) != FEASIBLE:
+                                return -2
+                            masks[8, b] = 1
+                    # dive: as many candidates as will meet
+                    here, reached, depth = base + level if level else s + 1 + e, members, level
+                    for f in range(crossing):
+                        if not candidates >> f & 1:
+                            continue
+                        tried, hopeless = reached | 1 << f, False
+                        for b in range(against):
+                            if masks[1, b] & ~tried == 0:
+                                hopeless = True
+                                break
+                        if hopeless:
+                            continue
+                        masks[9, depth + 1] = f
+                        status = _push(
+                            base, here, r, depth + 1, f, planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                        )
+                        if status == UNCLEAR:
+                            return -2
+                        if status == FEASIBLE:
+                            reached, depth, here = tried, depth + 1, base + depth + 1
+                            if points < masks.shape[1]:
+                                _note(points, reached, here, crossing, planes, vectors, masks)
+                                points += 1
+                            continue
+                        core, found = counters[_CORE], 1 << f
+                        for b in range(depth + 1):
+                            if core >> b & 1:
+                                found |= 1 << (masks[2, b] if b <= level else masks[9, b])
+                        if against == masks.shape[1]:
+                            return -1
+                        masks[1, against] = found
+                        against += 1
+                    if known == masks.shape[1]:
+                        return -1
+                    masks[0, known] = reached
+                    known += 1
+                    masks[6, level] = crossing - 1
+                continue
+            f = masks[6, level]
+            while f >= 0 and not candidates >> f & 1:
+                f -= 1
+            if f < 0:  # all candidates seen
+                found = masks[7, level]
+                level -= 1
+                if level >= 0:
+                    masks[7, level] += found
+                else:
+                    result += found
+                continue
+            masks[6, level] = f - 1
+            tried, face, solved = members | 1 << f, True, 0
+            for b in range(against):
+                if masks[1, b] & ~tried == 0:
+                    face = False
+                    break
+            if face:
+                inside = False
+                for b in range(known):
+                    if tried & ~masks[0, b] == 0:
+                        inside = True
+                        break
+                if not inside and not _cut(members, points, masks) >> f & 1:
+                    if not masks[8, level]:
+                        for b in range(1, level + 1):  # solve what was not needed so far
+                            if not masks[8, b]:
+                                here = base + b - 1 if b > 1 else s + 1 + e
+                                if _push(
+                                    base, here, r, b, masks[2, b], planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                                ) != FEASIBLE:
+                                    return -2
+                                masks[8, b] = 1
+                                if points < masks.shape[1]:
+                                    _note(points, masks[3, b], base + b, crossing, planes, vectors, masks)
+                                    points += 1
+                    here = base + level if level else s + 1 + e
+                    status = _push(
+                        base, here, r, level + 1, f, planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                    )
+                    if status == UNCLEAR:
+                        return -2
+                    if status == FEASIBLE:
+                        solved = 1
+                        if points < masks.shape[1]:
+                            _note(points, tried, base + level + 1, crossing, planes, vectors, masks)
+                            points += 1
+                    else:
+                        face = False
+                        core, found = counters[_CORE], 1 << f
+                        for b in range(level + 1):
+                            if core >> b & 1:
+                                found |= 1 << masks[2, b]
+                        if against == masks.shape[1]:
+                            return -1
+                        masks[1, against] = found
+                        against += 1
+            if face:
+                good = masks[5, level]
+                masks[5, level] = good | 1 << f
+                level += 1
+                masks[2, level], masks[3, level], masks[4, level], masks[5, level] = f, tried, good, 0
+                masks[6, level], masks[7, level], masks[8, level] = _ENTERED, 1, solved
+    return result
+
+
+@_compiled
+def walk(
+    limit: int, fixed: int, signs: Any, nodes: Any, thin: Any, unit_of: Any, layer_of: Any, row_of: Any, codes: Any, proofs: Any,
+    shares: Floats, stable_at: Any, layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats,
+    planes: Floats, masks: Any, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,
+    inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Go on with the walk until it is done or ``limit`` linear programs were solved.
+
+    Columns of ``nodes``, one row per unit: whether its other side waits, that side's state, rows, and splits above.
+    """
+    units = len(unit_of)
+    u, s, r, down, splits = counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN], counters[_SPLITS]
+    status = MORE
+    while counters[_TESTS] < limit and counters[_THIN] + 2 < len(thin):
+        if not down:
+            u -= 1
+            while u >= fixed and nodes[u, 0] == 0:
+                u -= 1
+            if u < fixed:
+                status = DONE
+                break
+            if counters[_PLAIN] > u:
+                counters[_PLAIN] = units + 1
+            for other in range(units - 1, u, -1):
+                if layer_of[other] != layer_of[units - 1]:
+                    break
+                if stable_at[other] > u:
+                    stable_at[other] = units + 1
+            nodes[u, 0] = 0
+            signs[u] = 1 - signs[u]
+            s, r, splits = nodes[u, 1], nodes[u, 2], nodes[u, 3] + 1
+            g = unit_of[u]
+            active[g] = signs[u]
+            _place(g, 1.0 if signs[u] else -1.0, r, identity, gram, combined, errors, rows)
+            row_of[u], codes[r] = r, 2 * u + signs[u]
+            r += 1
+            u += 1
+            down = 1
+            continue
+        if u == units:
+            counters[_REGIONS] += 1
+            down = 0
+            continue
+        layer = layer_of[u]
+        if u == 0 or layer_of[u - 1] != layer:
+            for number in range(layer_of[u - 1] + 1 if u else 1, layer + 1):
+                _compose(number, layout, weights, biases, active, combined, errors, scratch)
+        if layer == layer_of[units - 1] and u >= fixed and counters[_PLAIN] > u:
+            found = _faces(
+                u, s, r, 64, unit_of, signs, row_of, codes, proofs, shares, stable_at, combined, errors, planes, masks, identity, gram,
+                frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters,
+            )
+            if found > 0:
+                counters[_REGIONS] += found
+                down = 0
+                continue
+            if found == -2:
+                counters[15] += 1
+                counters[_PLAIN] = u
+        g = unit_of[u]
+        nodes[u, 0] = 0
+        quick = _quick(g, combined, errors)
+        if quick == -2:  # the row is lost in rounding
+            length = max(u, fixed)
+            thin[counters[_THIN], 0] = length
+            for other in range(length):
+                thin[counters[_THIN], 1 + other] = signs[other]
+            counters[_THIN] += 1
+            if u < fixed:
+                status = DONE
+                break
+            down = 0
+            continue
+        exists_0, exists_1, state_0, state_1, value = FEASIBLE, FEASIBLE, s, s, 0.0
+        if quick < 0:
+            _place(g, 1.0, r, identity, gram, combined, errors, rows)
+            value = _value(s, r, rows, vectors)
+            if stable_at[u] <= u or (
+                abs(value) >= 4.0 * MARGIN
+                and _proved(u, u, value > 0.0, r, identity, frame, rows, row_of, signs, proofs, shares, scratch)
+            ):
+                quick = 1 if value > 0.0 else 0
+                counters[_REUSED] += 1
+        if quick >= 0:
+            exists_0 = INFEASIBLE if quick else FEASIBLE
+            exists_1 = FEASIBLE if quick else INFEASIBLE
+        else:
+            fresh = s + 1
+            for side in range(1, -1, -1):
+                sign = 1.0 if side else -1.0
+                if sign * value >= 4.0 * MARGIN:
+                    continue
+                _place(g, sign, r, identity, gram, combined, errors, rows)
+                _copy(s, fresh, lists, inverse, vectors, costs)
+                outcome = _solve(
+                    fresh, r + 1, r + 1, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                )
+                if outcome == INFEASIBLE:
+                    _remember(u, side == 0, fresh, r, scratch, lists, codes, proofs, shares, counters)
+                if side:
+                    exists_1, state_1 = outcome, fresh
+                else:
+                    exists_0, state_0 = outcome, fresh
+                fresh += 1
+        if u < fixed:
+            chosen = signs[u]
+            if (exists_1 if chosen else exists_0) != FEASIBLE:
+                thin[counters[_THIN], 0] = fixed
+                for other in range(fixed):
+                    thin[counters[_THIN], 1 + other] = signs[other]
+                counters[_THIN] += 1
+                status = DONE
+                break
+        else:
+            for side in range(2):
+                if (exists_1 if side else exists_0) == UNCLEAR:
+                    thin[counters[_THIN], 0] = u + 1
+                    for other in range(u):
+                        thin[counters[_THIN], 1 + other] = signs[other]
+                    thin[counters[_THIN], 1 + u] = side
+                    counters[_THIN] += 1
+            if exists_0 != FEASIBLE and exists_1 != FEASIBLE:
+                down = 0
+                continue
+            # the side with the later state first: what is above a waiting state may be overwritten
+            chosen = 1 if exists_1 == FEASIBLE and (exists_0 != FEASIBLE or state_1 > state_0) else 0
+            if exists_0 == FEASIBLE and exists_1 == FEASIBLE:
+                nodes[u, 0], nodes[u, 1], nodes[u, 2], nodes[u, 3] = 1, state_0 if chosen else state_1, r, splits
+                splits += 1
+        signs[u] = chosen
+        active[g] = chosen
+        s = state_1 if chosen else state_0
+        if (exists_0 if chosen else exists_1) != INFEASIBLE:
+            _place(g, 1.0 if chosen else -1.0, r, identity, gram, combined, errors, rows)
+            row_of[u], codes[r] = r, 2 * u + chosen
+            r += 1
+        else:
+            row_of[u] = -1
+        u += 1
+    counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN], counters[_SPLITS] = u, s, r, down, splits
+    return status
+
+
+# fmt: on
+
+
+class Simplex:
+    """Counts the regions below nodes by linear programs; a `tessella.regions.tree.Walker`.
+
+    Parameters
+    ----------
+    tree
+        What to walk.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        """Lay out the network in plain arrays and find the root's vertex."""
+        scaled = tree.scaled
+        layers, units, domain = len(scaled.weights), tree.units, len(scaled.constants)
+        first, inputs = scaled.weights[0].shape
+        self._units = units
+        self._identity = first + domain >= inputs
+        normals = np.vstack([scaled.weights[0], scaled.normals])
+        sizes = np.abs(normals).sum(axis=1)
+        if self._identity:
+            frame, base = np.eye(inputs), normals
+        else:
+            frame = normals / np.where(sizes > 0.0, sizes, 1.0)[:, None]
+            base = np.diag(sizes)
+        p = len(frame)
+        widths = [len(bias) for bias in scaled.biases]
+        offsets = np.concatenate([[0], np.cumsum(widths)])
+        starts = np.concatenate([[0, 0], np.cumsum([weight.size for weight in scaled.weights[1:]])])
+        rectified = np.concatenate(scaled.rectified)
+        self._layout = np.stack([offsets[:-1], widths, starts[:-1]], axis=1).astype(np.int64)
+        self._weights = np.concatenate([np.zeros(0), *(weight.ravel() for weight in scaled.weights[1:])])
+        self._biases = np.concatenate(scaled.biases)
+        self._unit_of = np.flatnonzero(rectified).astype(np.int64)
+        self._layer_of = np.repeat(np.arange(layers), widths)[rectified].astype(np.int64)
+        self._active = np.ones(len(rectified), dtype=np.int8)
+        self._combined = np.zeros((len(rectified), p + 1))
+        self._combined[:first, :p], self._combined[:first, p] = base[:first], scaled.biases[0]
+        self._errors = np.zeros(len(rectified))
+        self._errors[:first] = np.where(sizes[:first] > 0.0, 4.0 * _EPS * tree.magnitudes, 0.0)
+        deepest, most = units + 3 * _MOST_FACES + 6, domain + units + _MOST_FACES + 3
+        basis = min(p, inputs, most) + 1
+        self._rows = np.zeros((most, p + 3))
+        self._frame, self._columns = np.ascontiguousarray(frame), np.ascontiguousarray(frame.T)
+        self._gram = frame @ frame.T
+        rng = np.random.default_rng(inputs)
+        self._start = (rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs) / inputs).astype(np.float32)
+        self._light = self._frame.astype(np.float32)
+        self._order = np.zeros(inputs + 1, dtype=np.int64)
+        self._lists = np.zeros((deepest, 3, max(basis, 2)), dtype=np.int64)
+        self._inverse = np.zeros((deepest + 1, basis, basis))
+        self._vectors = np.zeros((deepest, 2 * p + basis))
+        self._costs = np.zeros((deepest, inputs), dtype=np.float32)
+        self._prices = np.zeros((4, inputs), dtype=np.float32)
+        self._scratch = np.zeros((7, max(inputs, p, basis, most, max(widths)) + 1))
+        self._planes = np.zeros((_MOST_FACES + 1, p + 3))
+        self._masks = np.zeros((13, 2048), dtype=np.int64)
+        self._signs = np.zeros(units + 1, dtype=np.int8)
+        self._nodes = np.zeros((units + 1, 4), dtype=np.int64)
+        self._thin = np.zeros((64, units + 2), dtype=np.int64)
+        self._row_of = np.full(units, -1, dtype=np.int64)
+        self._codes = -1 - np.arange(most, dtype=np.int64)
+        self._proofs = np.full((2 * units, basis + 2), -1, dtype=np.int64)
+        self._shares = np.zeros((2 * units, basis + 2))
+        self._stable_at = np.zeros(units, dtype=np.int64)
+        self._counters = np.zeros(16, dtype=np.int64)
+        self._domain = 0
+        self._exists = self._root(base[first:], scaled.constants)
+
+    def _root(self, normals: Floats, constants: Floats) -> bool:
+        """A point of the domain."""
+        p = len(self._frame)
+        for normal, constant in zip(normals, constants, strict=True):
+            size = np.abs(normal).sum() + abs(constant)
+            if np.any(normal != 0.0):
+                row = self._rows[self._domain]
+                row[:p], row[p] = normal / size, constant / size
+                row[p + 1] = max(row[:p] @ self._gram @ row[:p], 1e-30)
+                self._domain += 1
+        _restart(0, self._identity, self._columns, self._lists, self._vectors, self._costs, self._start)
+        return _solve(0, self._domain, self._domain, *self._program()) == FEASIBLE
+
+    def _program(self) -> tuple[Any, ...]:
+        frame = (self._identity, self._gram, self._frame, self._light, self._columns, self._start)
+        cell = (self._rows, self._lists, self._inverse, self._vectors, self._costs)
+        return (*frame, *cell, self._scratch, self._order, self._prices, self._prices.view(np.int32), self._counters)
+
+    @property
+    def bytes(self) -> int:
+        """Memory held."""
+        return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
+
+    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Slice:
+        """Walk for about this long, or until it is asked to stop; at least one step is made."""
+        if not self._exists:
+            return Slice(0, (), tuple(node.prefix for node in nodes))
+        end, counters = perf_counter() + seconds, self._counters
+        counters[:] = 0
+        thin, waiting, left = list[bytes](), list(nodes), list[Node]()
+        late = False
+        while waiting and not late:
+            node = waiting.pop()
+            self._enter(node)
+            status = MORE
+            while status != DONE and not late:
+                status = self._walk(len(node.prefix))
+                thin += [bytes(row[1 : 1 + row[0]].astype(np.int8)) for row in self._thin[: counters[_THIN]]]
+                counters[_THIN] = 0
+                late = perf_counter() > end or stop.asked
+            if status != DONE:
+                left = self._open(node)
+        return Slice(int(counters[_REGIONS]), (*waiting, *left), tuple(thin), int(counters[_TESTS]))
+
+    def _walk(self, fixed: int) -> int:
+        found = (self._row_of, self._codes, self._proofs, self._shares, self._stable_at)
+        network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
+        return walk(
+            self._counters[_TESTS] + 1000,
+            fixed,
+            self._signs,
+            self._nodes,
+            self._thin,
+            self._unit_of,
+            self._layer_of,
+            *found,
+            *network,
+            self._planes,
+            self._masks,
+            *self._program(),
+        )
+
+    def _enter(self, node: Node) -> None:
+        counters, length = self._counters, len(node.prefix)
+        counters[_POSITION] = counters[_STATE] = 0
+        counters[_ROWS], counters[_DOWN], counters[_SPLITS], counters[_PLAIN] = self._domain, 1, node.splits, self._units + 1
+        self._signs[:length] = np.frombuffer(node.prefix, dtype=np.int8)
+        self._nodes[:, 0] = 0
+        self._stable_at[:] = self._units + 1
+        self._active[self._unit_of] = 0
+
+    def _open(self, node: Node) -> list[Node]:
+        """What is left of the walk: the sides that wait, and the node where it stands."""
+        position, fixed, signs = int(self._counters[_POSITION]), len(node.prefix), self._signs
+        if position <= fixed and self._counters[_DOWN]:
+            return [node]
+        left = [
+            Node(bytes(signs[:u]) + bytes([1 - signs[u]]), int(self._nodes[u, 3]) + 1)
+            for u in range(fixed, min(position, self._units))
+            if self._nodes[u, 0]
+        ]
+        if self._counters[_DOWN]:
+            left.append(Node(bytes(signs[:position]), int(self._counters[_SPLITS])))
+        return left

@@ -1,0 +1,255 @@
+"""Points that prove that a region is there, and what is left to say of a pattern without one."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from tessella.domain import Domain, Polytope
+from tessella.kernel.program import Program
+from tessella.network import Floats, Mask, Network
+from tessella.regions.exact import Exact
+from tessella.regions.tree import Tree
+
+_EPS = 2.0**-53
+_INWARD = (2.0**-6, 2.0**-20, 2.0**-40)  # how far from the faces of the box a point is looked for, in parts of its width
+_FEW = 16  # inputs; with more, the faces of the box would be most of the walls
+_REACH = 4.0  # the largest margin asked for where the box is scaled to [-1, 1]
+
+
+class Witness:
+    """Says of points which region they prove to have an interior.
+
+    A point of the domain where every ReLU has a strict sign has a neighbourhood of the same pattern, and that meets the domain's
+    interior.  Signs are decided in floating-point arithmetic with a bound on its error, and where that does not
+    suffice in rational arithmetic.
+
+    Parameters
+    ----------
+    network, domain
+        The network, and where.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> witness = Witness(Network.from_arrays([([[1.0], [1.0]], [0.0, 1e-30])], relu_output=True), Box(-1, 1, dim=1))
+    >>> witness.pattern([0.5]), witness.pattern([0.0])
+    (array([ True,  True]), None)
+    """
+
+    def __init__(self, network: Network, domain: Domain) -> None:
+        """Remember both."""
+        self.network, self.domain = network, domain
+        self._sizes = [abs(layer.weight) for layer in network.layers]
+
+    def pattern(self, point: Floats | Sequence[float]) -> Mask | None:
+        """The pattern of the region that a point lies in; None if it lies outside of the domain, or on a border."""
+        place = np.asarray(point, dtype=np.float64)
+        if not self._contains(place):
+            return None
+        quick = self._by_floats(place)
+        return self._by_fractions(place) if quick is None else quick
+
+    def _contains(self, point: Floats) -> bool:
+        box = self.domain.box
+        if not ((point >= box.lower) & (point <= box.upper)).all():
+            return False
+        if not isinstance(self.domain, Polytope):
+            return True
+        matrix, offset = self.domain.matrix, self.domain.offset
+        rounding = (len(point) + 4) * _EPS * (np.abs(matrix) @ np.abs(point) + np.abs(offset))
+        left = offset - matrix @ point
+        if (left > rounding).all():
+            return True
+        free, unsure = box.free, np.flatnonzero(left <= rounding)  # a row without free inputs holds, or there is no domain
+        return not any(matrix[row][free].any() and _value(matrix[row], -offset[row], point) > 0 for row in unsure)
+
+    def _by_floats(self, point: Floats) -> Mask | None:
+        values, error, parts = point, np.zeros(len(point)), list[Mask]()
+        for layer, size in zip(self.network.layers, self._sizes, strict=True):
+            before = np.asarray(layer.weight @ values) + layer.bias
+            # a sum of n products is off by at most about n roundings of the sum of their sizes
+            rounding = (layer.inputs + 4) * _EPS * (np.asarray(size @ np.abs(values)) + np.abs(layer.bias))
+            error = (1.0 + 4.0 * _EPS) * np.asarray(size @ error) + rounding
+            unsure = layer.rectified & (np.abs(before) <= error + np.finfo(np.float64).tiny)
+            if unsure.any():
+                return None
+            active = before > 0.0
+            passes = active | ~layer.rectified
+            values, error = np.where(passes, before, 0.0), np.where(passes, error, 0.0)
+            parts.append(active[layer.rectified])
+        return np.concatenate(parts)
+
+    def _by_fractions(self, point: Floats) -> Mask | None:
+        values, states = _fractions(point), list[bool]()
+        for number, layer in enumerate(self.network.layers):
+            weight, outputs = layer.dense(), list[Fraction]()
+            for unit, rectified in enumerate(layer.rectified.tolist()):
+                value = _dot(weight[unit], values) + Fraction(float(layer.bias[unit]))
+                if rectified:
+                    if not value and any(self._row(states, number, unit)[0]):
+                        return None
+                    states.append(value > 0)
+                outputs.append(value if value > 0 or not rectified else Fraction(0))
+            values = outputs
+        return np.array(states, dtype=np.bool_)
+
+    def settled(self, pattern: Mask) -> Mask:
+        """The same pattern, but for units that are constant where the units before have their states.
+
+        These are active if the constant is positive.  Whoever calls a unit stable because it is nowhere negative calls it
+        active also where it is 0.
+        """
+        states, given = list[bool](), pattern.tolist()
+        for number, layer in enumerate(self.network.layers):
+            own = list[bool]()
+            for unit in np.flatnonzero(layer.rectified):
+                normal, constant = self._row(states, number, int(unit))
+                own.append(given[len(states) + len(own)] if any(normal) else constant > 0)
+            states += own
+        return np.array(states, dtype=np.bool_)
+
+    def _row(self, states: Sequence[bool], number: int, unit: int) -> tuple[list[Fraction], Fraction]:
+        """A unit's preactivation as an affine function of the free inputs, where the layers before have these states."""
+        layer = self.network.layers[number]
+        normal, constant = _fractions(layer.dense()[unit]), Fraction(float(layer.bias[unit]))
+        for before, start in zip(self.network.layers[:number][::-1], self._starts[:number][::-1], strict=True):
+            weight, place = before.dense(), start
+            terms = [Fraction(0)] * before.inputs
+            for column, (factor, rectified) in enumerate(zip(normal, before.rectified.tolist(), strict=True)):
+                active = states[place] if rectified else True
+                place += rectified
+                if factor and active:
+                    constant += factor * Fraction(float(before.bias[column]))
+                    terms = [term + factor * Fraction(entry) for term, entry in zip(terms, weight[column].tolist(), strict=True)]
+            normal = terms
+        box = self.domain.box
+        fixed = sum((normal[column] * Fraction(float(box.lower[column])) for column in np.flatnonzero(~box.free)), Fraction(0))
+        return [normal[column] for column in np.flatnonzero(box.free)], constant + fixed
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        """Where each layer's ReLUs begin in a pattern."""
+        return [sum(layer.relus for layer in self.network.layers[:number]) for number in range(len(self.network.layers))]
+
+
+class Proof:
+    """Says of patterns whether their regions are there.
+
+    Parameters
+    ----------
+    network, domain
+        The network, and where.
+    """
+
+    def __init__(self, network: Network, domain: Domain) -> None:
+        """Nothing is computed yet."""
+        self.domain, self.witness = domain, Witness(network, domain)
+
+    @cached_property
+    def _exact(self) -> Exact:
+        return Exact(Tree(self.witness.network, self.domain))
+
+    def __call__(self, pattern: Mask, normals: Floats, constants: Floats) -> tuple[Mask, Floats | None] | None:
+        """The pattern of the region and a point in it; None if there is no such region.
+
+        Parameters
+        ----------
+        pattern
+            One state per ReLU.  Units that are 0 all over the region may be called active; what is returned does not.
+        normals, constants
+            ``normals @ x + constants >= 0`` says of the domain's inputs what the pattern does; `walls` makes them.
+
+        Returns
+        -------
+        The point is None if exact arithmetic had to prove the region.
+        """
+        others = list[tuple[Mask, Floats]]()
+        for point in deep_points(self.domain, normals, constants):
+            seen = self.witness.pattern(point)
+            if seen is not None:
+                if np.array_equal(seen, pattern):
+                    return seen, point
+                others.append((seen, point))
+        settled = self.witness.settled(pattern)
+        for seen, point in others:
+            if np.array_equal(seen, settled):
+                return seen, point
+        return (settled, None) if self._exact.exists(prefix_of(settled)) else None
+
+
+def prefix_of(pattern: Mask) -> bytes:
+    """A pattern as bytes, as `Tree` has them."""
+    return pattern.astype(np.uint8).tobytes()
+
+
+def walls(network: Network, pattern: Mask) -> tuple[Floats, Floats]:
+    """What the units say of a region's inputs: ``normals @ x + constants >= 0``, one row per ReLU in layer order."""
+    normals, constants, start = list[Floats](), list[Floats](), 0
+    matrix, offset = network.layers[0].dense(), network.layers[0].bias
+    for number, layer in enumerate(network.layers):
+        if number:
+            matrix, offset = np.asarray(layer.weight @ matrix), np.asarray(layer.weight @ offset) + layer.bias
+        active = pattern[start : start + layer.relus]
+        signs = np.where(active, 1.0, -1.0)
+        normals.append(signs[:, None] * matrix[layer.rectified])
+        constants.append(signs * offset[layer.rectified])
+        passes = np.ones(layer.units)
+        passes[layer.rectified] = active
+        matrix, offset = passes[:, None] * matrix, passes * offset
+        start += layer.relus
+    return np.vstack(normals), np.concatenate(constants)
+
+
+def deep_points(domain: Domain, normals: Floats, constants: Floats) -> Iterator[Floats]:
+    """Points inside the domain with ``normals @ x + constants > 0``, as far from these walls as possible.
+
+    The box is scaled to [-1, 1], and its faces are walls, too.  Where these would be too many, points are looked for in a box
+    that is a little smaller, and then in one that is less so.  This is floating-point arithmetic, and proves nothing.
+
+    Parameters
+    ----------
+    domain
+        Where; the inequalities of a polytope are walls, too.
+    normals, constants
+        The others.
+    """
+    box = domain.box
+    free, centre, radius = box.free, box.lower / 2.0 + box.upper / 2.0, box.upper / 2.0 - box.lower / 2.0
+    if isinstance(domain, Polytope):
+        normals, constants = np.vstack([normals, -domain.matrix]), np.concatenate([constants, domain.offset])
+    rows, limits = normals[:, free] * radius[free], constants + normals @ centre
+    sizes = np.sqrt((rows**2).sum(axis=1))
+    moves = sizes > 0.0
+    rows, limits = rows[moves] / sizes[moves, None], limits[moves] / sizes[moves]
+    if not len(rows):
+        yield centre
+        return
+    dim = rows.shape[1]
+    few = dim <= _FEW
+    if few:
+        rows, limits = np.vstack([rows, np.eye(dim), -np.eye(dim)]), np.concatenate([limits, np.ones(2 * dim)])
+    program, objective = Program(np.column_stack([rows, -np.ones(len(rows))])), np.append(np.zeros(dim), 1.0)
+    most = np.abs(rows).sum(axis=1) + np.abs(limits) + _REACH + 1.0
+    for inward in (0.0,) if few else _INWARD:
+        ends = np.append(np.full(dim, 1.0 - inward), _REACH)
+        found = program.maximise(objective, -ends, ends, -limits, most)
+        if found.x[-1] > 0.0:
+            point = centre.copy()
+            point[free] += radius[free] * np.clip(found.x[:-1], -ends[:-1], ends[:-1])
+            yield point
+
+
+def _fractions(values: Floats) -> list[Fraction]:
+    return [Fraction(value) for value in values.tolist()]
+
+
+def _dot(row: Floats, values: Sequence[Fraction]) -> Fraction:
+    return sum(
+        (Fraction(entry) * value for entry, value in zip(row.tolist(), values, strict=True) if entry and value), Fraction(0)
+    )
+
+
+def _value(row: Floats, constant: float, point: Floats) -> Fraction:
+    return _dot(row, _fractions(point)) + Fraction(float(constant))
