@@ -32,7 +32,9 @@ from tessella.tolerances import Tolerances
 from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 if TYPE_CHECKING:
-    from tessella.regions.count import Count, count
+    from tessella.counting.count import Count, CountProgress, count
+    from tessella.counting.listing import regions
+    from tessella.counting.region import Region
     from tessella.solvers import SCIP, Gurobi, HiGHS
 
 __all__ = [
@@ -41,6 +43,7 @@ __all__ = [
     "Box",
     "ConversionMismatch",
     "Count",
+    "CountProgress",
     "Counted",
     "Domain",
     "DomainError",
@@ -55,6 +58,7 @@ __all__ = [
     "OptionError",
     "Polytope",
     "PreactivationBounds",
+    "Region",
     "Side",
     "SolverError",
     "Source",
@@ -73,20 +77,29 @@ __all__ = [
     "load_domains",
     "montufar_bound",
     "raghu_bound",
+    "regions",
     "stability",
     "upper_bounds",
 ]
 
 
+_LAZY = {
+    "Count": "counting.count",
+    "CountProgress": "counting.count",
+    "Region": "counting.region",
+    "count": "counting.count",
+    "regions": "counting.listing",
+    "SCIP": "solvers",
+    "Gurobi": "solvers",
+    "HiGHS": "solvers",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Load the solvers and the counter when one is named: most users never do."""
-    if name in {"Count", "count"}:
-        from tessella.regions import count as counting  # noqa: PLC0415
+    """Load the counter and the solvers when one is named: they load a compiler, and other packages."""
+    if name not in _LAZY:
+        msg = f"module 'tessella' has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module  # noqa: PLC0415
 
-        return getattr(counting, name)
-    if name in {"SCIP", "Gurobi", "HiGHS"}:
-        from tessella import solvers  # noqa: PLC0415
-
-        return getattr(solvers, name)
-    msg = f"module 'tessella' has no attribute {name!r}"
-    raise AttributeError(msg)
+    return getattr(import_module(f"tessella.{_LAZY[name]}"), name)

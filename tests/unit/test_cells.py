@@ -10,11 +10,11 @@ import pytest
 from scipy.optimize import linprog
 
 from tessella import Box, Layer, Network, Polytope
+from tessella.counting import cells
+from tessella.counting.cells import Vertices
+from tessella.counting.exact import Exact
+from tessella.counting.tree import Node, Tree
 from tessella.parallel import Stop
-from tessella.regions import cells
-from tessella.regions.cells import Vertices
-from tessella.regions.exact import Exact
-from tessella.regions.tree import Node, Tree
 
 ROOT = (Node(),)
 

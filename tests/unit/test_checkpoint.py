@@ -17,11 +17,11 @@ import tessella
 from helpers.brute_force import patterns_on_a_line
 from helpers.line_walker import LineWalker, line_network
 from tessella import Box, FileError, FileMissing, Network
-from tessella.regions import checkpoint as module
-from tessella.regions import schedule
-from tessella.regions.checkpoint import Checkpoint, Step, Totals
-from tessella.regions.count import Status, count
-from tessella.regions.tree import Node, Tree
+from tessella.counting import checkpoint as module
+from tessella.counting import schedule
+from tessella.counting.checkpoint import Checkpoint, Step, Totals
+from tessella.counting.count import Status, count
+from tessella.counting.tree import Node, Tree
 
 
 def truth(network, box):
@@ -235,7 +235,7 @@ def test_a_file_that_holds_no_count_yet_is_begun(on_a_line, tmp_path):
 
 
 def test_places_that_cannot_be_written_are_refused_before_any_work(tmp_path, monkeypatch):
-    monkeypatch.setattr("tessella.regions.count.find_stability", None)
+    monkeypatch.setattr("tessella.counting.count.find_stability", None)
     network, box = line_network(0)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(FileMissing, match="there is no folder"):
@@ -254,7 +254,7 @@ def test_a_checkpoint_in_use_is_refused(on_a_line, tmp_path):
     network, box = line_network(0)
     path = tmp_path / "run.db"
     code = (
-        "import sys; from tessella import Network, Box; from tessella.regions.checkpoint import Checkpoint\n"
+        "import sys; from tessella import Network, Box; from tessella.counting.checkpoint import Checkpoint\n"
         "from helpers.line_walker import line_network\n"
         f"file = Checkpoint({str(path)!r}, *line_network(0)); print('open', flush=True); sys.stdin.read()"
     )

@@ -18,10 +18,10 @@ from helpers.brute_force import patterns_on_a_line, region_patterns
 from helpers.line_walker import LineWalker, line_network
 from helpers.odd_networks import random_case
 from tessella import Box, Layer, Network, OptionError, SolverError
-from tessella.regions import schedule
-from tessella.regions.count import Count, Progress, Status, count
-from tessella.regions.local import LocalBound
-from tessella.regions.tree import Slice, Tree
+from tessella.counting import schedule
+from tessella.counting.count import Count, CountProgress, Status, count
+from tessella.counting.local import LocalBound
+from tessella.counting.tree import Slice, Tree
 
 
 def truth(network, box):
@@ -105,7 +105,7 @@ def test_the_bracket_only_narrows_and_holds_the_count(on_a_line, monkeypatch, wo
     seen = []
     found = count(network, box, workers=workers, progress=seen.append)
     exact = truth(network, box)
-    assert all(isinstance(step, Progress) for step in seen)
+    assert all(isinstance(step, CountProgress) for step in seen)
     assert all(1 <= step.lower <= exact <= step.upper for step in seen)
     for before, after in itertools.pairwise(seen):
         assert before.lower <= after.lower
@@ -128,8 +128,8 @@ def test_progress_is_told_about_five_times_a_second(on_a_line):
 
 
 def test_seconds_left_are_estimated_from_the_share():
-    assert Progress(1, 2, 0.0, 0.25, 10.0).seconds_left == 30.0
-    assert Progress(1, 2, 0.0, 0.0, 10.0).seconds_left is None
+    assert CountProgress(1, 2, 0.0, 0.25, 10.0).seconds_left == 30.0
+    assert CountProgress(1, 2, 0.0, 0.0, 10.0).seconds_left is None
 
 
 def test_a_time_limit_gives_a_bracket(on_a_line):

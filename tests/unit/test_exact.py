@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tessella import Box, Layer, Network, Polytope, stability
-from tessella.regions import exact as module
-from tessella.regions.exact import Exact
-from tessella.regions.tree import Tree
+from tessella.counting import exact as module
+from tessella.counting.exact import Exact
+from tessella.counting.tree import Tree
 
 
 def tree_of(network, domain):

@@ -30,11 +30,11 @@ from tessella.cli.options import (
     read_network,
     whole_numbers,
 )
+from tessella.counting.count import CountMethod
 from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
-from tessella.regions.count import CountMethod
 from tessella.result import SCHEMA, Bound, Side
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
@@ -243,8 +243,8 @@ def count(  # noqa: PLR0913  one parameter per option
         msg = f"--workers must be at least 0, got {workers}"
         raise OptionError(msg)
     shown = not (as_json or quiet)
-    if shown:
-        drawing.warn_of_compiling()
+    if shown and method is CountMethod.WALK:
+        drawing.warn_of_compiling_walks(domain.free_dim)
     title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
     with drawing.live_bracket(title, shown=shown) as tick:
         found = tessella.count(

@@ -16,11 +16,10 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tessella.counting.count import Count, CountMethod, CountProgress, Status
 from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
-from tessella.regions.count import Count, CountMethod, Status
-from tessella.regions.count import Progress as CountProgress
 from tessella.result import Bound, Side, format_count, format_maps, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
@@ -161,10 +160,22 @@ def print_note(found: Stability) -> None:
 
 def warn_of_compiling() -> None:
     """Say why the first run on a machine takes longer."""
-    from tessella.kernel.program import is_compiled  # noqa: PLC0415  loads the compiler
+    from tessella.kernel import simplex  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 
-    if not is_compiled():
-        typer.echo("Compiling the LP kernel, once on this machine (some seconds) ...", err=True)
+    _warn(ready=is_compiled(simplex.solve), what="the LP kernel")
+
+
+def warn_of_compiling_walks(free_dim: int) -> None:
+    """The same, for counting."""
+    from tessella.counting.schedule import is_ready  # noqa: PLC0415  loads the compiler
+
+    _warn(ready=is_ready(free_dim), what="the counter")
+
+
+def _warn(*, ready: bool, what: str) -> None:
+    if not ready:
+        typer.echo(f"Compiling {what}, once on this machine (some seconds) ...", err=True)
 
 
 @contextmanager

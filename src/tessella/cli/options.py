@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 import tessella
+from tessella.counting.count import CountMethod
 from tessella.domain import Box, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
-from tessella.regions.count import CountMethod
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
 BoxOption = Annotated[

@@ -1,7 +1,6 @@
 """A linear program with a fixed matrix, solved again and again by the compiled kernel."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -126,9 +125,3 @@ class Program:
         found: Basis = (tight[:count].copy(), basic[:count].copy())
         kinds = (status == simplex.OPTIMAL, status == simplex.PRUNED, status == simplex.STOPPED)
         return Outcome(bound, *kinds, x, values, y, found, iterations)
-
-
-def is_compiled() -> bool:
-    """Whether a compiled kernel is on disk already, so that the first solve starts at once."""
-    place, line = simplex.solve.stats.cache_path, simplex.solve.py_func.__code__.co_firstlineno
-    return bool(place) and any(Path(place).glob(f"simplex.solve-{line}.*.nbi"))

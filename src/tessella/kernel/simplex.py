@@ -18,12 +18,11 @@ All compiled code is in this one file: the on-disk cache does not notice a chang
 arrays; tuples and views inside compiled code cost reference counting.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 OPTIMAL, STOPPED, PRUNED, INFEASIBLE = 0, 1, 2, 3
@@ -38,19 +37,7 @@ _MOST_NOISE = 1e4  # times that
 _PATIENCE = 60  # iterations without progress
 
 
-def _jit() -> Callable[[Any], Any]:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
-
-    def decorate(function: Any) -> Any:
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:  # neither the package's folder nor the home can be written
-            return njit(**options)(function)
-
-    return decorate
-
-
-_compiled = _jit()
+_compiled = compiler()
 
 
 @_compiled

@@ -12,14 +12,14 @@ from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
 
+from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
+from tessella.counting.local import LocalBound
+from tessella.counting.schedule import Ledger, Run
+from tessella.counting.tree import Node, Tree
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
-from tessella.regions.checkpoint import Checkpoint, Saved, Step, Totals
-from tessella.regions.local import LocalBound
-from tessella.regions.schedule import Ledger, Run
-from tessella.regions.tree import Node, Tree
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
@@ -42,7 +42,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CountProgress:
     """Where a count stands while it runs.
 
     Parameters
@@ -174,7 +174,7 @@ def count(  # noqa: PLR0913  one keyword per option
     executor: Executor | None = None,
     workers: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[CountProgress], None] | None = None,
     stability: Stability | None = None,
     method: CountMethod | str = CountMethod.WALK,
 ) -> Count:
@@ -198,7 +198,7 @@ def count(  # noqa: PLR0913  one keyword per option
     checkpoint
         A file that keeps what is finished, whatever ends the program.  If it is there, the count goes on from where it stood.
     progress
-        Called about five times a second with a `Progress`.
+        Called about five times a second with a `CountProgress`.
     stability
         The units that never change their state on the domain, if they are known; else they are found by linear bounds.
     method
@@ -242,7 +242,7 @@ class _Clock:
 
     begun: float
     deadline: float
-    progress: Callable[[Progress], None] | None
+    progress: Callable[[CountProgress], None] | None
 
     def seconds(self) -> float:
         return perf_counter() - self.begun
@@ -273,7 +273,7 @@ def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
         if clock.progress:
             totals = ledger.standing.totals
             rate = (totals.regions - regions) / max(perf_counter() - start, 1e-9)
-            clock.progress(Progress(totals.lower, totals.upper, rate, ledger.standing.share, clock.seconds()))
+            clock.progress(CountProgress(totals.lower, totals.upper, rate, ledger.standing.share, clock.seconds()))
 
     run = Run(tree, ledger, clock.begun, clock.deadline, file, report)
     if not ledger.standing.finished:
@@ -294,7 +294,7 @@ def _beginning(tree: Tree, most: int) -> Saved:
 
 
 def _by_milp(tree: Tree, most: int, clock: _Clock) -> _End:
-    from tessella.regions.by_milp import count_by_milp  # noqa: PLC0415  loads a solver
+    from tessella.counting.by_milp import count_by_milp  # noqa: PLC0415  loads a solver
 
     if not tree.units or not tree.domain.free_dim:
         return Status.FINISHED, Totals(1, 0, 0, clock.seconds(), 1, 1), 1.0
@@ -305,7 +305,7 @@ def _by_milp(tree: Tree, most: int, clock: _Clock) -> _End:
         lower = max(lower, regions)
         if clock.progress:
             seconds = clock.seconds()
-            clock.progress(Progress(lower, most, regions / max(seconds, 1e-9), 0.0, seconds))
+            clock.progress(CountProgress(lower, most, regions / max(seconds, 1e-9), 0.0, seconds))
 
     left = clock.deadline - perf_counter()
     try:
@@ -351,7 +351,7 @@ def _checked(  # noqa: PLR0913  one per option
         msg = f"executor is a {type(executor).__name__}; a count takes a concurrent.futures.Executor, or None for threads"
         raise OptionError(msg)
     if progress is not None and not callable(progress):
-        msg = f"progress is a {type(progress).__name__}; a count takes a function of one Progress, or None"
+        msg = f"progress is a {type(progress).__name__}; a count takes a function of one CountProgress, or None"
         raise OptionError(msg)
     try:
         return CountMethod(method)

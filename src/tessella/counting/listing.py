@@ -13,15 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tessella.counting.exact import Exact
+from tessella.counting.region import Region
+from tessella.counting.tree import Tree
+from tessella.counting.witness import Proof
 from tessella.domain import Domain, Polytope, check_fit
 from tessella.errors import OptionError
 from tessella.kernel.program import EMPTY, Basis, Program
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.preactivation import Method
-from tessella.regions.exact import Exact
-from tessella.regions.region import Region
-from tessella.regions.tree import Tree
-from tessella.regions.witness import Proof
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
 

@@ -1,37 +1,39 @@
 """The walk over cells held as linear programs, compiled with Numba: any number of inputs.
 
-**Coordinates.**  Every row of a cell is a combination of the first layer's rows (and of the domain's), so where these are fewer than the
-inputs a cell lives in their space: z = F.u, with inputs u in [-1, 1]^n and the frame F of p rows scaled to sum(|F_i|) = 1.  Otherwise F is
-the identity.  A cell is a stack of rows a.z + b >= 0, scaled to sum(|a|) + |b| = 1, so that all values lie in [-1, 1].
+**Coordinates.**  Every row of a cell is a combination of the first layer's rows (and of the domain's), so where these are fewer than
+the inputs a cell lives in their space: z = F.u, with inputs u in [-1, 1]^n and the frame F of p rows scaled to sum(|F_i|) = 1.
+Otherwise F is the identity.  A cell is a stack of rows a.z + b >= 0, scaled to sum(|a|) + |b| = 1: all values lie in [-1, 1].
 
-**The linear program** is a bounded primal simplex that climbs a row.  A state is a vertex of a cell: ``tight`` lists k rows at their bound,
-``basic`` k inputs that are not at an end of theirs, ``inverse`` is the inverse of a_tight.F_basic, ``sides`` says where the other inputs sit
-(-1 or 1; 0 for basic ones).  To test a side of a unit, climb its row from the vertex of the node: where the row becomes positive the
-vertex lies in the child and is its state; where no climb is left, the multipliers y >= 0 of the tight rows prove that the side is empty:
-row + y.tight is negative on the whole box.  State number s + 1 is a copy of state s that climbed, so undoing is free.
+**The linear program** is a bounded dual simplex that only looks for a point.  Its costs are random and generic, so it hardly ever
+meets ties, and any basis stays dual feasible when a row is pushed or popped.  ``tight`` lists k rows at their bound, ``basic`` k
+inputs; ``inverse`` is the inverse of a_tight.F_basic; costs d = c + y.a_tight.F with multipliers y >= 0; nonbasic inputs sit at the
+end that the sign of d says, and add up to the first part of ``vectors``.  One iteration takes out the worst violated row or input and
+walks past all breakpoints of the dual function while it falls (the long-step ratio test).  State number s + 1 is a copy of state s
+with one more row, so undoing is free.  Costs and breakpoints are in single precision: they choose the path, they prove nothing.
 
-**Margins.**  Rows are kept >= margin, so a vertex lies strictly inside, by far more than rounding: the cell exists.  A proof of
-emptiness must hold with all rows relaxed to >= -margin: the cell does not exist.  What is neither is thin.
+**Margins.**  Rows are asked to be >= margin and inputs to keep away from their ends, so a point found lies strictly inside, by far
+more than rounding: the cell exists.  A proof of emptiness is a combination of rows that is negative on the whole box; it must hold
+with all rows relaxed by several margins, and is computed in double precision: the cell does not exist.  What is neither is thin.
 
-**The last layer** is not walked.  In a cell, hyperplanes in general position have as many cells as there are sets of them (the empty one
-included) that meet inside it (Zaslavsky 1975).  These sets are closed under taking subsets: some large ones that do meet and some
-small ones that do not, each found by climbing until a row is zero, settle most of the others.  Rows that depend on each other are
-walked instead.
+**The last layer** is not walked.  In a cell, hyperplanes in general position have as many cells as there are sets of them (the empty
+one included) that meet inside it (Zaslavsky 1975).  These sets are closed under taking subsets; a few large ones that do meet, a few
+small ones that do not, and points of intersections that lie on both sides of a further hyperplane settle most of the others without
+a linear program.  Hyperplanes that depend on each other are walked instead.
 
-All compiled code of this walk is in this one file: the on-disk cache does not notice a changed callee in another file.  State is passed as
-plain arrays; tuples and views inside compiled code cost reference counting.  Calls carry a dozen of them, hence the formatting.
+All compiled code of this walk is in this one file: the on-disk cache does not notice a changed callee in another file.  State is
+passed as plain arrays; tuples and views inside compiled code cost reference counting.  Calls carry a dozen of them, hence the formatting.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from tessella.counting.tree import Node, Slice, Tree
+from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
-from tessella.regions.tree import Node, Slice, Tree
 
 FEASIBLE, INFEASIBLE, UNCLEAR = 0, 1, 2
 DONE, MORE = 0, 1
@@ -45,25 +47,18 @@ _EPS = 2.220446049250313e-16
 _REFACTOR_EVERY = 40
 _MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
 _ENTERED = -9
-_BLOCK = 64
+_BLOCK = 64  # breakpoints that are looked through at once
+_CHUNK = 0.01  # seconds between looks at the clock
+_STATES = 1 << 28  # bytes for states; what lies deeper is left open, and walked from its own prefix later
 
-_TESTS, _ITERATIONS, _REGIONS, _POSITION, _STATE, _ROWS, _DOWN, _THIN, _SPLITS, _PLAIN, _CORE, _REUSED, _FACES, _EXTRA = range(14)  # counters
-
-
-def _jit(*more: str) -> Callable[[Any], Any]:
-    flags = {"reassoc", "contract", "nsz", "arcp", *more}
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": flags, "_nrt": False}
-
-    def decorate(function: Any) -> Any:
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:  # neither the package's folder nor the home can be written
-            return njit(**options)(function)
-
-    return decorate
+# places of the counters
+_TESTS, _ITERATIONS, _REGIONS, _POSITION, _STATE, _ROWS, _DOWN, _LEFT, _SPLITS, _PLAIN, _CORE, _REUSED, _FACES, _EXTRA = range(14)
+_THIN, _DEEP = 0, 1  # why a node is left
 
 
-_compiled = _jit()
+_compiled = compiler(
+    _nrt=False
+)  # nothing is allocated; counting references to arguments took a third of the time with few inputs
 
 # fmt: off
 
@@ -201,16 +196,16 @@ def _breakpoint(s: int, need: float, limit: float, costs: Any, prices: Any, bits
     halving intervals of them separates breakpoints of any size; the passes over all inputs are vectorised, unlike a sort.
     """
     n = costs.shape[1]
-    none, small, zero, end = np.float32(np.inf), np.float32(_PIVOT), np.float32(0.0), np.float32(limit)
-    one, total, most = np.float32(1.0), zero, zero
+    none, zero, one, two, end = np.float32(np.inf), np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(limit)
+    for j in range(n):  # plain loops: what is mixed is not vectorised
+        step = -costs[s, j] / prices[0, j]
+        prices[1, j] = step if step > zero else none
+        prices[2, j] = two * abs(prices[0, j])
+    total, most = zero, zero
     for j in range(n):
-        rate = prices[0, j]
-        step = -costs[s, j] / rate
-        step = step if (step > zero) & (abs(rate) > small) else none
-        prices[1, j] = step
-        prices[2, j] = np.float32(2.0) * abs(rate)
-        total += prices[2, j] if step < end else zero
-        most += one if step < end else zero
+        inside = prices[1, j] < end
+        total += prices[2, j] if inside else zero
+        most += one if inside else zero
     if total < need or most == zero:
         return -1
     prices[3, 0] = end
@@ -230,10 +225,15 @@ def _breakpoint(s: int, need: float, limit: float, costs: Any, prices: Any, bits
         else:
             low, least, below = np.int64(cut), count, part
     found, first, last = 0, np.int32(low), np.int32(high)
-    for j in range(n):
-        if (bits[1, j] >= first) & (bits[1, j] < last):
-            order[found] = j
-            found += 1
+    for block in range(0, n, _BLOCK):
+        count = zero
+        for j in range(block, min(block + _BLOCK, n)):
+            count += one if (bits[1, j] >= first) & (bits[1, j] < last) else zero
+        if count > zero:
+            for j in range(block, min(block + _BLOCK, n)):
+                if (bits[1, j] >= first) & (bits[1, j] < last):
+                    order[found] = j
+                    found += 1
     for place in range(found):
         best = place
         for i in range(place + 1, found):
@@ -380,7 +380,7 @@ def _solve(
             fine = fine and over <= _CLOSE  # false for what is not a number, too
             if over > _CLOSE:
                 norm = 0.0
-                if identity or p <= 12:
+                if identity or p <= 12 or p > 64:  # as if the rows were orthogonal: where that was faster
                     for i in range(k):
                         norm += inverse[s, q, i] * inverse[s, q, i] * rows[lists[s, 0, i], p + 1]
                 else:
@@ -618,13 +618,6 @@ def _place(
 
 
 @_compiled
-def _flip(at: int, rows: Floats) -> None:
-    """Turn a row to its other side."""
-    for c in range(rows.shape[1] - 2):
-        rows[at, c] = -rows[at, c]
-
-
-@_compiled
 def _value(s: int, at: int, rows: Floats, vectors: Floats) -> float:
     """A row's value at a state's vertex."""
     p = rows.shape[1] - 3
@@ -754,14 +747,14 @@ def _cut(members: int, points: int, masks: Any) -> int:
 
 @_compiled
 def _faces(
-    position: int, s: int, r: int, dim: int, unit_of: Any, signs: Any, row_of: Any, codes: Any, proofs: Any, shares: Floats, stable_at: Any,
+    position: int, s: int, r: int, unit_of: Any, signs: Any, row_of: Any, codes: Any, proofs: Any, shares: Floats, stable_at: Any,
     combined: Floats, errors: Floats, planes: Floats, masks: Any, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats,
     lists: Any, inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
 ) -> int:
     """Cells that the units from ``position`` on make of the cell of state s; -1 if they are too many, -2 if not in general position.
 
     Rows of ``masks``: known faces, known non-faces, then per level: element, set, candidates, good ones, next candidate, total, whether
-    it is solved, and the elements of a dive.  No more than ``dim`` hyperplanes meet in general position.
+    it is solved, the elements of a dive; then points: the hyperplanes they lie on, those they lie above, those below.
     """
     crossing = 0
     for u in range(position, len(unit_of)):
@@ -939,8 +932,18 @@ def _faces(
 
 
 @_compiled
+def _leave(kind: int, length: int, splits: int, signs: Any, left: Any, counters: Any) -> None:
+    """Note a prefix that is not counted here."""
+    at = counters[_LEFT]
+    left[at, 0], left[at, 1], left[at, 2] = kind, length, splits
+    for u in range(length):
+        left[at, 3 + u] = signs[u]
+    counters[_LEFT] += 1
+
+
+@_compiled
 def walk(
-    limit: int, fixed: int, signs: Any, nodes: Any, thin: Any, unit_of: Any, layer_of: Any, row_of: Any, codes: Any, proofs: Any,
+    limit: int, fixed: int, signs: Any, nodes: Any, left: Any, unit_of: Any, layer_of: Any, row_of: Any, codes: Any, proofs: Any,
     shares: Floats, stable_at: Any, layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats,
     planes: Floats, masks: Any, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,
     inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
@@ -952,7 +955,7 @@ def walk(
     units = len(unit_of)
     u, s, r, down, splits = counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN], counters[_SPLITS]
     status = MORE
-    while counters[_TESTS] < limit and counters[_THIN] + 2 < len(thin):
+    while counters[_TESTS] < limit and counters[_LEFT] + 2 < len(left):
         if not down:
             u -= 1
             while u >= fixed and nodes[u, 0] == 0:
@@ -982,13 +985,17 @@ def walk(
             counters[_REGIONS] += 1
             down = 0
             continue
+        if u > fixed and s + 3 * _MOST_FACES + 6 > len(lists):
+            _leave(_DEEP, u, splits, signs, left, counters)
+            down = 0
+            continue
         layer = layer_of[u]
         if u == 0 or layer_of[u - 1] != layer:
             for number in range(layer_of[u - 1] + 1 if u else 1, layer + 1):
                 _compose(number, layout, weights, biases, active, combined, errors, scratch)
         if layer == layer_of[units - 1] and u >= fixed and counters[_PLAIN] > u:
             found = _faces(
-                u, s, r, 64, unit_of, signs, row_of, codes, proofs, shares, stable_at, combined, errors, planes, masks, identity, gram,
+                u, s, r, unit_of, signs, row_of, codes, proofs, shares, stable_at, combined, errors, planes, masks, identity, gram,
                 frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters,
             )
             if found > 0:
@@ -996,17 +1003,12 @@ def walk(
                 down = 0
                 continue
             if found == -2:
-                counters[15] += 1
                 counters[_PLAIN] = u
         g = unit_of[u]
         nodes[u, 0] = 0
         quick = _quick(g, combined, errors)
         if quick == -2:  # the row is lost in rounding
-            length = max(u, fixed)
-            thin[counters[_THIN], 0] = length
-            for other in range(length):
-                thin[counters[_THIN], 1 + other] = signs[other]
-            counters[_THIN] += 1
+            _leave(_THIN, max(u, fixed), splits, signs, left, counters)
             if u < fixed:
                 status = DONE
                 break
@@ -1046,21 +1048,19 @@ def walk(
         if u < fixed:
             chosen = signs[u]
             if (exists_1 if chosen else exists_0) != FEASIBLE:
-                thin[counters[_THIN], 0] = fixed
-                for other in range(fixed):
-                    thin[counters[_THIN], 1 + other] = signs[other]
-                counters[_THIN] += 1
+                _leave(_THIN, fixed, splits, signs, left, counters)
                 status = DONE
                 break
+            state = state_1 if chosen else state_0
+            if state != s:  # nobody comes back to the state above
+                _copy(state, s, lists, inverse, vectors, costs)
+                state_0 = state_1 = s
         else:
             for side in range(2):
                 if (exists_1 if side else exists_0) == UNCLEAR:
-                    thin[counters[_THIN], 0] = u + 1
-                    for other in range(u):
-                        thin[counters[_THIN], 1 + other] = signs[other]
-                    thin[counters[_THIN], 1 + u] = side
-                    counters[_THIN] += 1
-            if exists_0 != FEASIBLE and exists_1 != FEASIBLE:
+                    signs[u] = side
+                    _leave(_THIN, u + 1, splits + 1, signs, left, counters)
+            if FEASIBLE not in (exists_0, exists_1):
                 down = 0
                 continue
             # the side with the later state first: what is above a waiting state may be overwritten
@@ -1086,7 +1086,7 @@ def walk(
 
 
 class Simplex:
-    """Counts the regions below nodes by linear programs; a `tessella.regions.tree.Walker`.
+    """Counts the regions below nodes by linear programs; a `tessella.counting.tree.Walker`.
 
     Parameters
     ----------
@@ -1099,7 +1099,7 @@ class Simplex:
         scaled = tree.scaled
         layers, units, domain = len(scaled.weights), tree.units, len(scaled.constants)
         first, inputs = scaled.weights[0].shape
-        self._units = units
+        self._units, self._pace = units, 16.0
         self._identity = first + domain >= inputs
         normals = np.vstack([scaled.weights[0], scaled.normals])
         sizes = np.abs(normals).sum(axis=1)
@@ -1123,8 +1123,10 @@ class Simplex:
         self._combined[:first, :p], self._combined[:first, p] = base[:first], scaled.biases[0]
         self._errors = np.zeros(len(rectified))
         self._errors[:first] = np.where(sizes[:first] > 0.0, 4.0 * _EPS * tree.magnitudes, 0.0)
-        deepest, most = units + 3 * _MOST_FACES + 6, domain + units + _MOST_FACES + 3
+        most = domain + units + _MOST_FACES + 3
         basis = min(p, inputs, most) + 1
+        state = 8 * (basis * basis + 2 * p + 4 * basis) + 4 * inputs
+        deepest = 3 * _MOST_FACES + 7 + min(2 * units, max(8, _STATES // state))
         self._rows = np.zeros((most, p + 3))
         self._frame, self._columns = np.ascontiguousarray(frame), np.ascontiguousarray(frame.T)
         self._gram = frame @ frame.T
@@ -1137,12 +1139,12 @@ class Simplex:
         self._vectors = np.zeros((deepest, 2 * p + basis))
         self._costs = np.zeros((deepest, inputs), dtype=np.float32)
         self._prices = np.zeros((4, inputs), dtype=np.float32)
-        self._scratch = np.zeros((7, max(inputs, p, basis, most, max(widths)) + 1))
+        self._scratch = np.zeros((7, max(inputs, p, basis, most, *widths) + 1))
         self._planes = np.zeros((_MOST_FACES + 1, p + 3))
         self._masks = np.zeros((13, 2048), dtype=np.int64)
         self._signs = np.zeros(units + 1, dtype=np.int8)
         self._nodes = np.zeros((units + 1, 4), dtype=np.int64)
-        self._thin = np.zeros((64, units + 2), dtype=np.int64)
+        self._left = np.zeros((64, units + 4), dtype=np.int64)
         self._row_of = np.full(units, -1, dtype=np.int64)
         self._codes = -1 - np.arange(most, dtype=np.int64)
         self._proofs = np.full((2 * units, basis + 2), -1, dtype=np.int64)
@@ -1162,8 +1164,9 @@ class Simplex:
                 row[:p], row[p] = normal / size, constant / size
                 row[p + 1] = max(row[:p] @ self._gram @ row[:p], 1e-30)
                 self._domain += 1
-        _restart(0, self._identity, self._columns, self._lists, self._vectors, self._costs, self._start)
-        return _solve(0, self._domain, self._domain, *self._program()) == FEASIBLE
+        root = len(self._lists) - 1
+        _restart(root, self._identity, self._columns, self._lists, self._vectors, self._costs, self._start)
+        return _solve(root, self._domain, self._domain, *self._program()) == FEASIBLE
 
     def _program(self) -> tuple[Any, ...]:
         frame = (self._identity, self._gram, self._frame, self._light, self._columns, self._start)
@@ -1188,23 +1191,31 @@ class Simplex:
             self._enter(node)
             status = MORE
             while status != DONE and not late:
-                status = self._walk(len(node.prefix))
-                thin += [bytes(row[1 : 1 + row[0]].astype(np.int8)) for row in self._thin[: counters[_THIN]]]
-                counters[_THIN] = 0
+                start = perf_counter()
+                status = self._walk(len(node.prefix), round(self._pace))
+                spent = perf_counter() - start
+                self._pace = min(max(self._pace * min(_CHUNK / max(spent, 1e-6), 2.0), 1.0), 10_000.0)
+                for row in self._left[: counters[_LEFT]]:
+                    prefix = bytes(row[3 : 3 + row[1]].astype(np.int8))
+                    if row[0] == _THIN:
+                        thin.append(prefix)
+                    else:
+                        left.append(Node(prefix, int(row[2])))
+                counters[_LEFT] = 0
                 late = perf_counter() > end or stop.asked
             if status != DONE:
-                left = self._open(node)
+                left += self._open(node)
         return Slice(int(counters[_REGIONS]), (*waiting, *left), tuple(thin), int(counters[_TESTS]))
 
-    def _walk(self, fixed: int) -> int:
+    def _walk(self, fixed: int, tests: int) -> int:
         found = (self._row_of, self._codes, self._proofs, self._shares, self._stable_at)
         network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
         return walk(
-            self._counters[_TESTS] + 1000,
+            self._counters[_TESTS] + tests,
             fixed,
             self._signs,
             self._nodes,
-            self._thin,
+            self._left,
             self._unit_of,
             self._layer_of,
             *found,
@@ -1222,6 +1233,7 @@ class Simplex:
         self._nodes[:, 0] = 0
         self._stable_at[:] = self._units + 1
         self._active[self._unit_of] = 0
+        _copy(len(self._lists) - 1, 0, self._lists, self._inverse, self._vectors, self._costs)
 
     def _open(self, node: Node) -> list[Node]:
         """What is left of the walk: the sides that wait, and the node where it stands."""

@@ -4,7 +4,7 @@ Below a *prefix* of decisions every preactivation up to the next layer is affine
 regions of the network are its leaves.  Prefixes are bytes, one 0 or 1 per unit decided, so that they can be sent, stored and compared.
 
 A `Walker` counts the leaves below some nodes.  It decides by floating-point arithmetic with a safety margin.  Where the margin does
-not suffice it does not guess: it names the prefix as *thin* and goes on as if nothing were there, and `tessella.regions.exact` counts what lies below.
+not suffice it does not guess: it names the prefix as *thin* and goes on as if nothing were there, and `tessella.counting.exact` counts what lies below.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,8 @@ from tessella.domain import Domain, Polytope
 from tessella.network import Floats, Mask, Network
 from tessella.parallel import Stop
 from tessella.stability import Stability
+
+_SMALL = 50_000_000  # products of exact numbers to compose a cell's rows
 
 
 class Node(NamedTuple):
@@ -111,6 +113,11 @@ class Tree:
     def units(self) -> int:
         """How many decisions lead to a leaf."""
         return self.network.relus
+
+    @property
+    def is_small(self) -> bool:
+        """Whether exact arithmetic decides a prefix in a fraction of a second."""
+        return self.network.parameters * self.domain.free_dim < _SMALL
 
     @cached_property
     def scaled(self) -> Scaled:

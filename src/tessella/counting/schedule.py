@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
+from tessella.counting.local import LocalBound
+from tessella.counting.tree import Node, Slice, Tree, Walker
 from tessella.errors import OptionError, SolverError
 from tessella.parallel import Pending, Stop
-from tessella.regions.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
-from tessella.regions.local import LocalBound
-from tessella.regions.tree import Node, Slice, Tree, Walker
 
 if TYPE_CHECKING:
-    from tessella.regions.exact import Exact
+    from tessella.counting.exact import Exact
 
 _Item = TypeVar("_Item")
 
@@ -39,17 +39,25 @@ _PLANES = 4  # free inputs up to which cells are held by their vertices
 def walker_for(tree: Tree) -> Walker:
     """The fastest walker for a tree: by vertices where there are few inputs, by linear programs elsewhere."""
     if tree.domain.free_dim <= _PLANES:
-        from tessella.regions.cells import Vertices  # noqa: PLC0415  loads the compiler
+        from tessella.counting.cells import Vertices  # noqa: PLC0415  loads the compiler
 
         return Vertices(tree)
-    from tessella.regions.walk import Simplex  # noqa: PLC0415  loads the compiler
+    from tessella.counting.walk import Simplex  # noqa: PLC0415  loads the compiler
 
     return Simplex(tree)
 
 
+def is_ready(free_dim: int) -> bool:
+    """Whether the walker for so many free inputs is compiled already."""
+    from tessella.counting import cells, walk  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
+
+    return is_compiled(cells.walk if free_dim <= _PLANES else walk.walk)
+
+
 def exact_for(tree: Tree) -> "Exact":
     """What counts thin prefixes."""
-    from tessella.regions.exact import Exact  # noqa: PLC0415  loads the compiler
+    from tessella.counting.exact import Exact  # noqa: PLC0415  loads the compiler
 
     return Exact(tree)
 
@@ -303,8 +311,8 @@ class Run:
         return bool(pending.labels)
 
     def _next(self, now: float, running: Sequence[Task], workers: int, *, afar: bool) -> Task:
-        """The next task: exact arithmetic keeps one worker busy while there are nodes to walk, then all."""
-        spare = workers > 1 and not any(task.thin for task in running)
+        """The next task: exact arithmetic keeps one worker busy while there are nodes to walk (if it is fast enough), then all."""
+        spare = workers > 1 and self.tree.is_small and not any(task.thin for task in running)
         if self._thin and (spare or not self._pool):
             nodes, thin = (), _top(self._thin, min(_MOST_THIN, -(-len(self._thin) // workers)))
         else:

@@ -36,17 +36,17 @@ as plain arrays; tuples and views inside compiled code cost reference counting. 
 the cache.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from tessella.counting.tree import Node, Slice, Tree
 from tessella.domain import Polytope
+from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
-from tessella.regions.tree import Node, Slice, Tree
 
 DONE, SPENT, FULL, HIGHER, LOST = 0, 1, 2, 3, 4
 
@@ -74,20 +74,7 @@ _UNITS, _RELUS, _FIRST, _WEIGHTS = range(4)
 _NORM, _PAST, _OWN = range(3)
 
 
-def _jit(*, inline: bool) -> Callable[[Any], Any]:
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "nsz", "arcp"}}
-    options["forceinline"] = inline
-
-    def decorate(function: Any) -> Any:
-        try:
-            return njit(cache=True, **options)(function)
-        except RuntimeError:  # neither the package's folder nor the home can be written
-            return njit(**options)(function)
-
-    return decorate
-
-
-_compiled, _inlined = _jit(inline=False), _jit(inline=True)  # passing fifteen arrays costs as much as a small cell
+_compiled, _inlined = compiler(), compiler(forceinline=True)  # passing fifteen arrays costs as much as a small cell
 
 
 @_inlined
