@@ -72,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     gap = commands.add_parser(
         "gap",
         help="how much of the gap the Empirical UB closes",
-        description="Bounds of trained networks, counted where a plain walk ends in time: one JSON line per network.",
+        description="Bounds of trained networks, counted where that ends in time: one JSON line per network.",
         epilog="example:\n  python -m experiments.paper gap --nets nets/ --only 1-21 2-20 3-19",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,8 +1,8 @@
 """Table 1: how much of the gap between the Configuration UB and the count the Empirical UB closes.
 
-The count comes from a plain walk over units in layer order, in floating point with a tolerance: it is there to place the
-bounds, not to certify.  Where it does not end in time the count is estimated by random descents of the same walk: at each unit
-with two possible sides one is taken at random and the result doubled, which is right on average (Knuth, 1975).
+The count is `tessella.count`'s.  Where that does not end in time it is estimated by random descents of a plain walk over units in
+layer order: at each unit with two possible sides one is taken at random and the result doubled, which is right on average
+(Knuth, 1975).  The walk decides in floating point with a tolerance: it is there to place the bounds, not to certify.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,21 +20,16 @@ from tessella.result import maps
 _STRICT = 1e-7  # of a row's own size: how far a cell must reach beyond a hyperplane
 
 
-class OutOfTime(Exception):
-    """The walk was cut short."""
-
-
 @dataclass
-class Walk:
-    """Counts the full-dimensional regions of a network without linear units before its last layer, on a box."""
+class Descent:
+    """Random descents in the tree of a network without linear units before its last layer, on a box."""
 
     network: tessella.Network
     box: tessella.Box
-    deadline: float
-    rng: np.random.Generator | None = None
+    rng: np.random.Generator
 
-    def count(self) -> int:
-        """The number of regions; with a random generator, one number whose mean that is."""
+    def weight(self) -> int:
+        """A random number whose mean is the number of regions."""
         dim = self.network.input_dim
         centre = (self.box.lower + self.box.upper) / 2.0
         return self._layer(0, np.eye(dim), np.zeros(dim), np.zeros((0, dim)), np.zeros(0), centre)
@@ -42,7 +37,7 @@ class Walk:
     def _layer(  # noqa: PLR0913, PLR0917  a cell is all of these
         self, number: int, matrix: Floats, offset: Floats, rows: Floats, limits: Floats, witness: Floats
     ) -> int:
-        """Regions below a cell {rows @ x >= limits}, where layers before `number` are matrix @ x + offset."""
+        """The weight of a descent in a cell {rows @ x >= limits}, where layers before `number` are matrix @ x + offset."""
         if number == len(self.network.layers) or not self.network.layers[number].relus:
             return 1
         layer = self.network.layers[number]
@@ -55,9 +50,7 @@ class Walk:
         return self._units(number, 0, np.zeros(layer.units), state, witness)
 
     def _units(self, number: int, unit: int, signs: Floats, cell: "_Cell", witness: Floats) -> int:
-        """Regions below a cell in which the first `unit` units of a layer are decided."""
-        if perf_counter() > self.deadline:
-            raise OutOfTime
+        """The weight of a descent in a cell in which the first `unit` units of a layer are decided."""
         if unit == len(signs):
             passes = (signs > 0).astype(float)
             first = len(cell.low) - len(signs)
@@ -69,20 +62,14 @@ class Walk:
             signs[unit] = 1.0 if cell.constants[unit] > 0 else -1.0
             return self._units(number, unit + 1, signs, cell, witness)
         sides = self._sides(unit, cell, witness, _STRICT * size)
-        factor = 1
-        if self.rng is not None and len(sides) == 2:
-            sides, factor = [sides[self.rng.integers(2)]], 2
-        total, row = 0, len(cell.low) - len(signs) + unit
-        for sign, point in sides:
-            kept = cell.low[row], cell.high[row]
-            if sign > 0:
-                cell.low[row] = -cell.constants[unit]
-            else:
-                cell.high[row] = -cell.constants[unit]
-            signs[unit] = sign
-            total += factor * self._units(number, unit + 1, signs, cell, point)
-            cell.low[row], cell.high[row] = kept
-        return total
+        sign, point = sides[self.rng.integers(len(sides))]
+        row = len(cell.low) - len(signs) + unit
+        if sign > 0:
+            cell.low[row] = -cell.constants[unit]
+        else:
+            cell.high[row] = -cell.constants[unit]
+        signs[unit] = sign
+        return len(sides) * self._units(number, unit + 1, signs, cell, point)
 
     def _sides(self, unit: int, cell: "_Cell", witness: Floats, strict: float) -> list[tuple[float, Floats]]:
         """The signs that a unit takes in the cell's interior, each with a point of the cell where it does."""
@@ -122,12 +109,12 @@ def report(path: Path, seconds: float, descents: int = 300) -> dict[str, object]
         "empirical": maps(bounds.empirical),
     }
     start = perf_counter()
-    try:
-        exact = Walk(network, box, start + seconds).count()
+    exact = tessella.count(network, box, seconds=seconds, stability=bounds.stability).exact
+    if exact is not None:
         count, record["maps"], record["count"] = float(exact), maps(exact), exact
-    except OutOfTime:
+    else:
         rng = np.random.default_rng(0)
-        found = [Walk(network, box, np.inf, rng).count() for _ in range(descents)]
+        found = [Descent(network, box, rng).weight() for _ in range(descents)]
         count = float(np.mean(found))
         record["maps_estimated"] = float(np.log2(count))
         record["relative_standard_error"] = float(np.std(found) / np.sqrt(descents) / count)

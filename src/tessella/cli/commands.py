@@ -327,8 +327,11 @@ def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False
         out.print()
     found = _stability(network, domain, Method.MILP, 10.0, 0, shown=shown)
     bounds = tessella.upper_bounds(network, domain, stability=found)
+    if shown:
+        drawing.warn_of_compiling_walks(domain.free_dim)
+    counted = tessella.count(network, domain, seconds=60, stability=found)
     if as_json:
-        drawing.print_json({"model": "digits.onnx", **bounds.to_dict()})
+        drawing.print_json({"model": "digits.onnx", **bounds.to_dict(), "count": counted.to_dict()})
         return
     if shown:
         drawing.print_stability("Which units ever change their state?", found)
@@ -336,6 +339,7 @@ def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False
     drawing.print_bounds(bounds.bounds, "How many linear regions can it have?", quiet=quiet)
     if shown:
         out.print("\nEach line is proved, loosest first. MAPS is log2 of the count: no fewer ReLUs could make as many regions.")
+        out.print(f"\nHow many does it have?  {drawing.sentence(counted)}")
 
 
 def _stability(  # noqa: PLR0913, PLR0917  the options of three commands
