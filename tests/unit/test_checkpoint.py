@@ -413,11 +413,12 @@ def with_helpers():
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
-def test_a_killed_count_goes_on(tmp_path, monkeypatch):
+@pytest.mark.parametrize("seed", range(10))
+def test_a_count_killed_ten_times_goes_on(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(schedule, "_SLICE", 0.01)  # more steps, so that more of them are cut
     network, box = eight_inputs()
     exact = count(network, box).exact
-    rng, path, states = random.Random(0), tmp_path / "run.db", []
+    rng, path, states = random.Random(seed), tmp_path / "run.db", []
     for _ in range(10):
         process = get_context("fork").Process(target=count, args=(network, box), kwargs={"checkpoint": path, "workers": 2})
         process.start()
