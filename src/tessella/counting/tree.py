@@ -127,7 +127,7 @@ class Tree:
         centre, radius = box.lower / 2.0 + box.upper / 2.0, box.upper / 2.0 - box.lower / 2.0
         layers = self.network.layers
         weights, biases = [layer.dense() for layer in layers], [layer.bias for layer in layers]
-        biases[0] = biases[0] + weights[0] @ centre
+        biases[0] = biases[0] + (weights[0] * centre).sum(axis=1)  # pairwise: a matrix product may add up in any order
         weights[0] = weights[0][:, free] * radius[free]
         normals, constants = np.zeros((0, int(free.sum()))), np.zeros(0)
         if isinstance(self.domain, Polytope):

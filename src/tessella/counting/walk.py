@@ -44,6 +44,7 @@ _CLOSE = 1e-10  # how far from its bound a row or an input may end
 _PIVOT = 1e-9
 _ROUNDING = 1e-12  # the largest relative error of a row that is trusted
 _EPS = 2.220446049250313e-16
+_FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
 _REFACTOR_EVERY = 40
 _MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
 _ENTERED = -9
@@ -1122,7 +1123,7 @@ class Simplex:
         self._combined = np.zeros((len(rectified), p + 1))
         self._combined[:first, :p], self._combined[:first, p] = base[:first], scaled.biases[0]
         self._errors = np.zeros(len(rectified))
-        self._errors[:first] = np.where(sizes[:first] > 0.0, 4.0 * _EPS * tree.magnitudes, 0.0)
+        self._errors[:first] = np.where(sizes[:first] > 0.0, _FIRST * _EPS * tree.magnitudes, 0.0)
         most = domain + units + _MOST_FACES + 3
         basis = min(p, inputs, most) + 1
         state = 8 * (basis * basis + 2 * p + 4 * basis) + 4 * inputs
