@@ -305,7 +305,7 @@ def against_solver(subjects, known, patience):
 
 def in_threads(subjects, seconds):
     """One thread against two."""
-    columns = ("regions", "wall s, 1", "CPU s, 1", "wall s, 2", "CPU s, 2", "ratio of wall", "ratio of CPU")
+    columns = ("regions", "wall s, 1", "CPU s, 1", "wall s, 2", "CPU s, 2", "wall 1 / wall 2", "CPU 1 / CPU 2")
     table("Two threads:", "network", *columns)
     for subject in subjects:
         one, two = (apart(ours, subject, seconds, workers) for workers in (1, 2))

@@ -336,8 +336,8 @@ def test_fewer_work_where_memory_is_short(monkeypatch):
         ({"executor": 4}, "executor is a int"),
         ({"progress": 4}, "progress is a int"),
         ({"method": "magic"}, "walk, milp"),
-        ({"method": "milp", "workers": 2}, "leave them out"),
-        ({"method": "milp", "checkpoint": "run.db"}, "leave them out"),
+        ({"method": "milp", "workers": 2}, "leave that out"),
+        ({"method": "milp", "checkpoint": "run.db"}, "leave that out"),
         ({"stability": 4}, "stability is a int"),
     ],
 )

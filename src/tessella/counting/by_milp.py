@@ -58,8 +58,9 @@ def count_by_milp(tree: Tree, *, seconds: float | None = None, on_found: Callabl
     """
     check_seconds(seconds)
     start = perf_counter()
-    bounds = tighten(tree.network, tree.domain, method=Method.LP)
-    left = None if seconds is None else max(seconds - (perf_counter() - start), 1e-3)
+    hurry = 10.0 if seconds is None else seconds / (4 * max(tree.units, 1))
+    method = Method.LP if tree.is_small else Method.LINEAR
+    bounds = tighten(tree.network, tree.domain, method=method, seconds_per_unit=hurry)
     network, domain, scaled = _of_size_one(tree.network, tree.domain, bounds)
     formulation = formulate(network, domain, scaled)
     lower = formulation.model.lower.copy()
@@ -75,6 +76,7 @@ def count_by_milp(tree: Tree, *, seconds: float | None = None, on_found: Callabl
                 on_found(len(found))
 
     model = replace(formulation.model, lower=lower)
+    left = None if seconds is None else max(seconds - (perf_counter() - start), 1e-3)
     finished = SCIP().assignments(model, formulation.binary_columns.tolist(), visit, seconds=left)
     return len(found), finished
 

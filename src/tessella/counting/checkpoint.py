@@ -22,7 +22,7 @@ import numpy as np
 from tessella._version import __version__
 from tessella.counting.tree import Node, Tree
 from tessella.domain import Domain, Polytope
-from tessella.errors import FileError, FileMissing
+from tessella.errors import FileError, FileMissing, OptionError
 from tessella.network import Network
 
 FORMAT = 1
@@ -111,7 +111,10 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], network: Network, domain: Domain) -> None:
         """Open or create the file; nothing is computed before all that can be wrong with it is known."""
-        self.path = Path(path)
+        if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):  # pyright: ignore[reportUnnecessaryIsInstance]
+            msg = f"checkpoint is {path!r:.60}; it takes the path of a file, such as 'run.db'"
+            raise OptionError(msg)
+        self.path = Path(path).expanduser()
         self._place = str(_look(self.path))
         self._sum = 0
         self._meta = {"network": network.fingerprint, "domain": domain_digest(domain)}
@@ -253,7 +256,8 @@ class Checkpoint:
                 msg = f"{self.path}: is in use by another count that is still running; wait for it, or give another path"
                 raise FileError(msg) from error
             if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_FULL", "SQLITE_IOERR")):
-                msg = f"{self.path}: the checkpoint cannot be written ({error}); free the disk, or give another path"
+                advice = "free the disk" if name.startswith("SQLITE_FULL") else "check that file and folder may be written"
+                msg = f"{self.path}: the checkpoint cannot be written ({error}); {advice}, or give another path"
                 raise FileError(msg) from error
             self._give_up(str(error), error)
 

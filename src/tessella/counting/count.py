@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
 from tessella.counting.local import LocalBound
@@ -83,7 +83,7 @@ class Count:
     borderline
         How many cells were so thin that only exact arithmetic could decide whether they are there.
     tests
-        How many linear programs (or cuts of cells) it took.
+        How many linear programs (or cuts of cells) it took; unlike the answer, this depends on who worked when.
     seconds
         Wall time spent, in earlier runs of the same checkpoint too.
     method
@@ -216,10 +216,12 @@ def count(  # noqa: PLR0913  one keyword per option
     check_fit(network, domain)
     chosen = _checked(method, seconds=seconds, memory=memory, executor=executor, workers=workers, progress=progress)
     if chosen is CountMethod.MILP and not (memory is executor is workers is checkpoint is None):
-        msg = "method 'milp' takes no memory, executor, workers or checkpoint; leave them out, or use method 'walk'"
+        given = {"memory": memory, "executor": executor, "workers": workers, "checkpoint": checkpoint}
+        names = ", ".join(name for name, value in given.items() if value is not None)
+        msg = f"method 'milp' takes no {names}; leave that out, or use method 'walk'"
         raise OptionError(msg)
     _check_stability(stability, network, domain)
-    clock = _Clock(begun, begun + (math.inf if seconds is None else seconds), progress)
+    clock = _Clock(begun, begun + (math.inf if seconds is None else min(seconds, 1e9)), progress)
     with nullcontext() if checkpoint is None else Checkpoint(checkpoint, network, domain) as file:
         saved = file.load() if file and file.begun else None
         if saved and not (saved.open or saved.thin):
@@ -339,15 +341,15 @@ def _checked(  # noqa: PLR0913  one per option
     method: CountMethod | str, *, seconds: object, memory: object, executor: object, workers: object, progress: object
 ) -> CountMethod:
     """The method; raises if an option is not what it should be."""
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not float(seconds) > 0.0):
-        msg = f"seconds is {seconds!r}; the time limit of a count is a positive number, or None for none"
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0):
+        msg = f"seconds is {seconds!r:.40}; the time limit of a count is a positive number, or left out for none"
         raise OptionError(msg)
     for name, value in (("memory", memory), ("workers", workers)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1):
             default = "no limit" if name == "memory" else "all cores"
-            msg = f"{name} is {value!r}; a count takes a whole number of at least 1, or None for {default}"
+            msg = f"{name} is {value!r}; a count takes a whole number of at least 1, or nothing for {default}"
             raise OptionError(msg)
-    if executor is not None and not hasattr(executor, "submit"):
+    if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
         msg = f"executor is a {type(executor).__name__}; a count takes a concurrent.futures.Executor, or None for threads"
         raise OptionError(msg)
     if progress is not None and not callable(progress):

@@ -55,6 +55,9 @@ def regions(network: Network, domain: Domain, *, stability: Stability | None = N
     """
     check_fit(network, domain)
     known = find_stability(network, domain, method=Method.LP) if stability is None else stability
+    if not isinstance(known, Stability):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+        msg = f"stability is a {type(known).__name__}; regions takes what tessella.stability returns, or None"
+        raise OptionError(msg)
     if known.network != network or known.domain != domain:
         msg = "the stability was found for another network or domain; find it with tessella.stability(network, domain)"
         raise OptionError(msg)

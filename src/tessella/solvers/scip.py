@@ -132,13 +132,17 @@ class SCIP:
             self._set(solver, seconds)
             solver.setHeuristics(pyscipopt.SCIP_PARAMSETTING.OFF)
             solver.setSeparating(pyscipopt.SCIP_PARAMSETTING.OFF)
-            solver.setParams(_ALL_SOLUTIONS)
+            solver.setParams(
+                {**_ALL_SOLUTIONS, "misc/catchctrlc": False}
+            )  # SCIP's handler prints; Python's comes with the next visit
             variables = _load(pyscipopt, solver, model.with_objective(np.zeros(len(model.names)), maximize=False), relaxed=False)
             search = _Search(variables, columns, visit)
             last = {"enfopriority": -9_999_990, "chckpriority": -9_999_990}  # after all others, so that what it sees is feasible
             solver.includeConshdlr(search.handler(pyscipopt), "all", "takes every solution", needscons=False, **last)
             solver.optimizeNogil()
             text = str(solver.getStatus())
+        if isinstance(search.error, KeyboardInterrupt):
+            return False
         if search.error is not None:
             raise search.error
         if text not in {"infeasible", "timelimit", "memlimit", "userinterrupt"}:  # nothing is ever accepted as a solution
