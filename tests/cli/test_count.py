@@ -138,7 +138,7 @@ def test_help_has_examples(run):
         (["MODEL", "--box", "0,1", "--seconds", "soon"], "valid number"),
         (["MODEL", "--box", "0,1", "--workers", "-1"], "at least 0"),
         (["MODEL", "--box", "0,1", "--method", "magic"], "magic"),
-        (["MODEL", "--box", "0,1", "--method", "milp", "--workers", "2"], "leave them out"),
+        (["MODEL", "--box", "0,1", "--method", "milp", "--workers", "2"], "leave that out"),
         (["MODEL", "--box", "0,1", "--checkpoint", "nowhere/run.db"], "there is no folder"),
         (["MODEL", "--box", "0,1", "--checkpoint", "MODEL"], "is no checkpoint"),
     ],

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from helpers.brute_force import count_regions
+from helpers.odd_networks import random_case
 from tessella import Box, Layer, Network, Polytope
 from tessella.counting import cells
 from tessella.counting.cells import Vertices
@@ -139,9 +141,11 @@ def test_a_grid_of_lines():
     assert walked(single(weight, [-0.5, 0.0, 0.5] * 2)).thin == ()
 
 
-def test_grids_in_three_and_four_dimensions():
+def test_grids_in_three_and_more_dimensions():
     assert walked(single(np.repeat(np.eye(3), 2, axis=0), [-0.5, 0.25] * 3)).regions == 27
     assert walked(single(np.eye(4), [0.1, 0.2, 0.3, 0.4])).regions == 16
+    assert walked(single(np.eye(5), [0.1, 0.2, 0.3, 0.4, 0.5])).regions == 32
+    assert walked(single(np.repeat(np.eye(6), 2, axis=0), [-0.5, 0.25] * 6)).regions == 729
 
 
 def test_three_lines_around_a_triangle():
@@ -228,7 +232,7 @@ def test_strips_however_thin(gap):
 
 
 @pytest.mark.parametrize("lower", [-1.0, 0.0])
-@pytest.mark.parametrize("dim", [2, 3, 4])
+@pytest.mark.parametrize("dim", [2, 3, 4, 5, 6])
 def test_without_biases_the_origin_is_no_obstacle(dim, lower):
     rng = np.random.default_rng(dim)
     tree = Tree(random_network(rng, dim, [6, 5], biases=False), Box.cube(lower, 1.0, dim))
@@ -250,6 +254,13 @@ def test_numbers_of_any_size(scale):
     )
     plain, large = Tree(network, Box.cube(-1.0, 1.0, 2)), Tree(scaled, Box.cube(-1.0, 1.0, 2))
     assert counted(large) == counted(plain) == exact_count(plain)
+
+
+def test_corners_that_all_but_coincide():
+    """One hyperplane all but touches a corner of the box, and another touches all that is there then: what is left has no clear walls."""
+    case = random_case(201387, largest=4000)
+    assert case.free == 6
+    assert counted(Tree(case.network, case.domain)) == count_regions(*case) == 39
 
 
 def test_boxes_far_from_the_origin():
@@ -275,7 +286,7 @@ def test_agrees_with_exact_polygons(dim, digits):
 
 
 @pytest.mark.parametrize("digits", [None, 1, 4, 64])
-@pytest.mark.parametrize("dim", [3, 4])
+@pytest.mark.parametrize("dim", [3, 4, 5, 6])
 def test_agrees_with_exact_linear_programs(dim, digits):
     rng = np.random.default_rng([dim, digits or 0])
     for _ in range(12):
@@ -284,7 +295,7 @@ def test_agrees_with_exact_linear_programs(dim, digits):
         assert counted(tree) == Exact(tree).count(b""), widths
 
 
-@pytest.mark.parametrize(("dim", "widths"), [(3, [6]), (3, [5, 4]), (4, [5, 3])])
+@pytest.mark.parametrize(("dim", "widths"), [(3, [6]), (3, [5, 4]), (4, [5, 3]), (5, [5, 3]), (6, [7])])
 def test_agrees_with_floating_point_linear_programs(dim, widths):
     network = random_network(np.random.default_rng(dim), dim, widths)
     found = walked(Tree(network, Box.cube(-1.0, 1.0, dim)))
@@ -292,7 +303,8 @@ def test_agrees_with_floating_point_linear_programs(dim, widths):
 
 
 @pytest.mark.parametrize(
-    ("dim", "widths", "regions"), [(1, [64] * 3, 133), (2, [32] * 3, 1981), (3, [16] * 2, 1429), (4, [12] * 2, 1619)]
+    ("dim", "widths", "regions"),
+    [(1, [64] * 3, 133), (2, [32] * 3, 1981), (3, [16] * 2, 1429), (4, [12] * 2, 1619), (5, [8] * 3, 1627), (6, [8] * 3, 3876)],
 )
 def test_larger_networks(dim, widths, regions):
     """Known counts, found by exact arithmetic in one dimension, by regioncam in two, by linear programs in more; sampling sees most of them."""
@@ -304,7 +316,7 @@ def test_larger_networks(dim, widths, regions):
     found = walked(tree)
     assert found.regions == regions
     assert found.tests > 0
-    assert 0.4 * regions < random_patterns(tree) <= regions
+    assert (0.4 if dim < 5 else 0.2) * regions < random_patterns(tree) <= regions
 
 
 def test_deep_networks_are_not_thin():
@@ -320,7 +332,7 @@ def test_deep_networks_are_not_thin():
 # --- in slices
 
 
-@pytest.mark.parametrize(("dim", "digits"), [(1, None), (2, None), (2, 1), (3, None), (3, 2), (4, None)])
+@pytest.mark.parametrize(("dim", "digits"), [(1, None), (2, None), (2, 1), (3, None), (3, 2), (4, None), (5, None), (6, None)])
 def test_slices_add_up(monkeypatch, dim, digits):
     network = random_network(np.random.default_rng([3, dim]), dim, [7, 6, 4], digits=digits)
     tree = Tree(network, Box.cube(-1.0, 1.0, dim))

@@ -1,4 +1,4 @@
-"""The walk over cells held as their corners, compiled with Numba: for one to four free inputs.
+"""The walk over cells held as their corners, compiled with Numba: for one to six free inputs.
 
 **Cells.**  A cell is a convex polytope: its corners, and for each of them the set of walls that it lies on, as the bits of a number.  A
 unit that is positive at some corners and negative at others cuts the cell; new corners lie where edges are cut, and two corners share an
@@ -21,15 +21,16 @@ are complete when the last unit of the layer is decided, and parts share what wa
 - A unit is active if all its values are above twice that, inactive if all are below minus twice that, and cuts if there are some of both:
   then both parts have an interior, as a full-dimensional set is cut strictly.  Signs also decide, with no rounding at all, where weights
   of one sign add up what is not negative.  Anything else is thin, as is a part with r > 1/8, and a cut whose corners and walls do not
-  fit together.
+  fit together: by Euler's formula, or because an edge does not have two ends.
 
 **The apex.**  Without biases all preactivations are 0 at the origin.  The corner where only walls meet that go through it is known to be
 there exactly, and is not asked.
 
 **The last layer** is not walked.  Hyperplanes H1, H2, ... cut a cell into 1 + sum_k (parts of the section with Hk made by H1, ..., Hk-1)
 parts, a section being a polytope of one dimension less; in an edge, points are counted.  This needs the values of the units at corners
-only, and nothing is built.  Values at the corners of a section are exact up to e + t w, with t from how steeply its edges are cut.  Where
-a sign or an order is not clear, the cell is cut as in the other layers.
+only, and nothing is built.  Where the edge between two corners is cut, what a unit's value there adds to its error is the error of the
+cutting unit, times the ratio of what both gain along the edge; a section is as exact as the worst of its corners.  Where a sign or an order
+is not clear, the cell is cut as in the other layers.
 
 All compiled code of this walk is in this one file: the on-disk cache does not notice a changed callee in another file.  State is passed
 as plain arrays; tuples and views inside compiled code cost reference counting.  Nothing calls itself: that crashed when it was loaded from
@@ -52,7 +53,7 @@ DONE, SPENT, FULL, HIGHER, LOST = 0, 1, 2, 3, 4
 
 _WALLS = 62  # of one cell: bits of a number that stays positive
 _IS_APEX = 1 << _WALLS  # one bit more
-_CORNERS = (0, 4, 64, 128, 320)  # of one cell, by dimension
+_CORNERS = (0, 4, 64, 128, 320, 640, 1280)  # of one cell, by dimension
 _THIN = 0.125  # how large the error of a wall may be, relative to its distance from the middle
 _COARSE = 2.0**-16  # errors of rows, relative to what they are sums of, that are bounded again for all of a layer
 _AT_ONCE = 48  # units of the last layer that are counted together
@@ -96,6 +97,20 @@ def _range(s: int, layer: int, k: int, points: Floats, cells: Any, rows: Floats)
         a0, a1, a2, a3 = rows[layer, 0, k], rows[layer, 1, k], rows[layer, 2, k], rows[layer, 3, k]
         for v in range(apex, n):
             value = b + a0 * points[s, 0, v] + a1 * points[s, 1, v] + a2 * points[s, 2, v] + a3 * points[s, 3, v]
+            low, high = min(low, value), max(high, value)
+    elif d == 5:
+        a0, a1, a2, a3 = rows[layer, 0, k], rows[layer, 1, k], rows[layer, 2, k], rows[layer, 3, k]
+        a4 = rows[layer, 4, k]
+        for v in range(apex, n):
+            value = b + a0 * points[s, 0, v] + a1 * points[s, 1, v] + a2 * points[s, 2, v]
+            value += a3 * points[s, 3, v] + a4 * points[s, 4, v]
+            low, high = min(low, value), max(high, value)
+    elif d == 6:
+        a0, a1, a2, a3 = rows[layer, 0, k], rows[layer, 1, k], rows[layer, 2, k], rows[layer, 3, k]
+        a4, a5 = rows[layer, 4, k], rows[layer, 5, k]
+        for v in range(apex, n):
+            value = b + a0 * points[s, 0, v] + a1 * points[s, 1, v] + a2 * points[s, 2, v]
+            value += a3 * points[s, 3, v] + a4 * points[s, 4, v] + a5 * points[s, 5, v]
             low, high = min(low, value), max(high, value)
     else:
         a0 = rows[layer, 0, k]
@@ -260,7 +275,7 @@ def _renew(
 def _thickness(s: int, points: Floats, walls: Any, slots: Any, cells: Any, planes: Floats) -> float:
     """The largest ratio, over the walls of a cell, of a wall's error to its distance from the mean of the corners."""
     d, n = points.shape[1], cells[s, _COUNT]
-    used, x0, x1, x2, x3 = 0, 0.0, 0.0, 0.0, 0.0
+    used, x0, x1, x2, x3, x4, x5 = 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for v in range(n):
         used |= walls[s, v]
         x0 += points[s, 0, v]
@@ -273,6 +288,12 @@ def _thickness(s: int, points: Floats, walls: Any, slots: Any, cells: Any, plane
     if d > 3:
         for v in range(n):
             x3 += points[s, 3, v]
+    if d > 4:
+        for v in range(n):
+            x4 += points[s, 4, v]
+    if d > 5:
+        for v in range(n):
+            x5 += points[s, 5, v]
     worst, slot = 0.0 if n else 1.0, 0
     used &= _IS_APEX - 1
     drift = (cells[s, _CUTS] + n + 16.0) * 4.0 * _UNIT  # each generation of corners rounds once
@@ -286,6 +307,10 @@ def _thickness(s: int, points: Floats, walls: Any, slots: Any, cells: Any, plane
                 value += planes[plane, 2] * x2
             if d > 3:
                 value += planes[plane, 3] * x3
+            if d > 4:
+                value += planes[plane, 4] * x4
+            if d > 5:
+                value += planes[plane, 5] * x5
             error = (planes[plane, d + 1] + planes[plane, d + 3] + drift * planes[plane, d + 2]) * n
             if not error < _THIN * abs(value):
                 return 1.0
@@ -414,13 +439,51 @@ def _sift(
 
 
 @_inlined
-def _is_simple(walls: int, corners: int) -> bool:
-    """Whether a polytope in three dimensions with so many corners, three walls at each, can have these walls (Euler)."""
+def _bits(walls: int) -> int:
+    """How many walls there are in a set."""
     count = 0
     while walls:
         walls &= walls - 1
         count += 1
-    return 2 * count == corners + 4
+    return count
+
+
+@_inlined
+def _is_simple(walls: int, corners: int) -> bool:
+    """Whether a polytope in three dimensions with so many corners, three walls at each, can have these walls (Euler)."""
+    return 2 * _bits(walls) == corners + 4
+
+
+@_inlined
+def _tag(walls: int) -> int:
+    """A number that stands for the edges at a corner, which lies on these walls and no others.
+
+    An edge lies on all of them but one, and has two ends: the tags of all corners of a polytope cancel, by exclusive or.  If a corner is
+    missing, or one is there that should not, they do not (but for a chance of 2**-60).
+    """
+    tag, left = 0, walls
+    while left:
+        edge = (walls ^ (left & -left)) * 0x1E3779B97F4A7C15
+        edge = (edge ^ (edge >> 29)) * 0x3F58476D1CE4E5B9
+        tag ^= edge ^ (edge >> 32)
+        left &= left - 1
+    return tag
+
+
+@_inlined
+def _edges(pluses: int, minuses: int, dim: int, most: int, marks: Any) -> int:
+    """List the pairs of corners on both sides that share the walls of an edge; how many, or `most` if there may be no room for all.
+
+    The first rows of `marks` hold the corners on each side and their walls.  Few pairs share an edge: nothing branches on it.
+    """
+    found = 0
+    for p in range(pluses):
+        v, wall = marks[0, p], marks[2, p]
+        for m in range(minuses):
+            marks[4, found], marks[5, found] = v, marks[1, m]
+            found += 1 if _bits(wall & marks[3, m]) >= dim - 1 else 0
+        found = min(found, most)
+    return found
 
 
 @_inlined
@@ -451,63 +514,61 @@ def _cut(
         for v in range(n):
             work[2, v] += a * points[s, c, v]
     used, above, under, pluses, minuses, touched = 0, 0, 0, 0, 0, 0
-    once, twice, thrice, off = 0, 0, 0, 0.0  # walls that have so many corners on the hyperplane
+    once, twice, thrice, four, five = 0, 0, 0, 0, 0  # walls that have so many corners on the hyperplane
+    tags, off = 0, 0.0
     for v in range(n):
         wall, value = walls[s, v], work[2, v]
         used |= wall
         if value > exact:
-            marks[0, pluses] = v
+            marks[0, pluses], marks[2, pluses] = v, wall
             pluses += 1
             above |= wall
         elif value < -exact:
-            marks[1, minuses] = v
+            marks[1, minuses], marks[3, minuses] = v, wall
             minuses += 1
             under |= wall
         else:
             touched += 1
             off = max(off, abs(value))
+            five |= four & wall
+            four |= thrice & wall
             thrice |= twice & wall
             twice |= once & wall
             once |= wall
     slot = 0
     while (used >> slot) & 1:
         slot += 1
-    good = slot < _WALLS
-    marks[2, 0] = slot
+    # a hyperplane can be moved into one corner that it all but touches; into more of them only if these are far apart
+    good = slot < _WALLS and (d < 3 or touched < 2)
+    marks[6, 0] = slot
     if touched:
         cells[s, _TANGLED] = 1
     tangled, bit, added, central = cells[s, _TANGLED], 1 << slot, 0, cells[s, _CENTRAL]
     conic = central != 0 and places[layer, k] >= 0
-    for p in range(pluses):
-        v = marks[0, p]
-        wall = walls[s, v]
-        for m in range(minuses):
-            w = marks[1, m]
-            shared = wall & walls[s, w]
-            left = shared
-            if d > 2:
-                left &= left - 1
-            if d > 3:
-                left &= left - 1
-            edge = left != 0 or d == 1
-            if edge and tangled:
-                for u in range(n):
-                    if u != v and u != w and walls[s, u] & shared == shared:  # noqa: PLR1714  a tuple would be made
-                        edge = False
-            if edge:
-                if added < most:
-                    share = work[2, v] / (work[2, v] - work[2, w])
-                    for c in range(d):
-                        points[spare, c, added] = points[s, c, v] + share * (points[s, c, w] - points[s, c, v])
-                    walls[spare, added] = shared | bit
-                    if conic and shared & ~central == 0:
-                        walls[spare, added] |= _IS_APEX
-                    added += 1
-                else:
-                    good = False
-                thrice |= twice & shared
-                twice |= once & shared
-                once |= shared
+    found = _edges(pluses, minuses, d, most, marks)
+    good = good and found < most
+    for f in range(found):
+        v, w = marks[4, f], marks[5, f]
+        shared, edge = walls[s, v] & walls[s, w], True
+        if tangled:
+            for u in range(n):
+                if u != v and u != w and walls[s, u] & shared == shared:  # noqa: PLR1714  a tuple would be made
+                    edge = False
+        if edge:
+            share = work[2, v] / (work[2, v] - work[2, w])
+            for c in range(d):
+                points[spare, c, added] = points[s, c, v] + share * (points[s, c, w] - points[s, c, v])
+            walls[spare, added] = shared | bit
+            if conic and shared & ~central == 0:
+                walls[spare, added] |= _IS_APEX
+            added += 1
+            if d > 4:
+                tags ^= _tag(shared)
+                five |= four & shared
+                four |= thrice & shared
+            thrice |= twice & shared
+            twice |= once & shared
+            once |= shared
     if central:
         cells[s, _CENTRAL] = central | bit if conic else central & ~bit
     # a wall with corners on both sides is cut in a polytope of one dimension less
@@ -518,8 +579,10 @@ def _cut(
         good = good and both & ~once == 0 and (added == 2 or not whole)
     elif d == 3:
         good = good and both & ~twice == 0 and ((once == twice and thrice == 0) or not whole)
-    else:
+    elif d == 4:
         good = good and both & ~thrice == 0 and (_is_simple(once, added) or not whole)
+    else:
+        good = good and both & ~(four if d == 5 else five) == 0 and (tags == 0 or not whole)
     plane, size = cells[s, _CUTS] + 1, abs(b)
     for c in range(d):
         planes[plane, c] = rows[layer, c, k]
@@ -551,7 +614,7 @@ def _part(
 ) -> None:
     """Make cell t of the part of cell s on one side of what was cut last; they may be the same."""
     d, n, spare, q = points.shape[1], cells[s, _COUNT], len(points) - 1, 0
-    bit, cuts = 1 << marks[2, 0], cells[s, _CUTS] + 1
+    bit, cuts = 1 << marks[6, 0], cells[s, _CUTS] + 1
     for v in range(n):
         value = side * work[2, v]
         if not value < -exact:
@@ -575,7 +638,7 @@ def _part(
             slots[t, c] = slots[s, c]
         for c in range(cells.shape[1]):
             cells[t, c] = cells[s, c]
-    slots[t, marks[2, 0]] = cuts
+    slots[t, marks[6, 0]] = cuts
     cells[t, _COUNT] = q
     cells[t, _CUTS] = cuts
     cells[t, _SHARP] = 0
@@ -595,6 +658,8 @@ def _parts(
     grid: Floats,
     margins: Floats,
     ends: Any,
+    work: Floats,
+    marks: Any,
 ) -> int:
     """Into how many parts the waiting units cut a cell, by sections of sections; -1 if that is not clear.
 
@@ -638,52 +703,50 @@ def _parts(
             level -= 1
             continue
         ends[level, 3, 2] = k + 1
-        exact, plus, minus = margins[level, 0, k], np.inf, np.inf
+        exact, plus, minus, pluses, minuses = margins[level, 0, k], np.inf, np.inf, 0, 0
         for v in range(n):
             value = grid[level, k, v]
             if value > 0.0:
                 plus = min(plus, value)
+                marks[0, pluses], marks[2, pluses] = v, ends[level, 2, v]
+                pluses += 1
             else:
                 minus = min(minus, -value)
+                marks[1, minuses], marks[3, minuses] = v, ends[level, 2, v]
+                minuses += 1
         good = min(plus, minus) > exact
-        loose = 2.0 * exact / (plus + minus)
-        m, once, twice, thrice = 0, 0, 0, 0
-        for v in range(n):
-            value = grid[level, k, v]
-            if value > 0.0:
-                wall = ends[level, 2, v]
-                for w in range(n):
-                    other = grid[level, k, w]
-                    if other < 0.0:
-                        shared = wall & ends[level, 2, w]
-                        left = shared
-                        if dim > 2:
-                            left &= left - 1
-                        if dim > 3:
-                            left &= left - 1
-                        if left and m < most:
-                            ends[level, 0, m], ends[level, 1, m], ends[level + 1, 2, m] = v, w, shared
-                            grid[level + 1, k, m] = value / (value - other)
-                            thrice |= twice & shared
-                            twice |= once & shared
-                            once |= shared
-                            m += 1
+        once, twice, thrice, tags = 0, 0, 0, 0
+        m = _edges(pluses, minuses, dim, most, marks)
+        for q in range(m):
+            v, w = marks[4, q], marks[5, q]
+            shared = ends[level, 2, v] & ends[level, 2, w]
+            ends[level, 0, q], ends[level, 1, q], ends[level + 1, 2, q] = v, w, shared
+            work[0, q] = 1.0 / (grid[level, k, v] - grid[level, k, w])
+            grid[level + 1, k, q] = grid[level, k, v] * work[0, q]
+            if dim > 4:
+                tags ^= _tag(shared)
+            thrice |= twice & shared
+            twice |= once & shared
+            once |= shared
         if dim == 2:
             good = good and m == 2
         elif dim == 3:
             good = good and once == twice and thrice == 0
-        else:
+        elif dim == 4:
             good = good and _is_simple(once, m)
+        else:
+            good = good and tags == 0
         good = good and m < most
-        kept = 0
+        kept, loose = 0, 2.0 * exact
         for j in range(k if good else 0):
-            low, high = np.inf, -np.inf
+            low, high, slope = np.inf, -np.inf, 0.0
             for q in range(m):
                 value = grid[level, j, ends[level, 0, q]]
-                value += grid[level + 1, k, q] * (grid[level, j, ends[level, 1, q]] - value)
+                step = grid[level, j, ends[level, 1, q]] - value
+                value += grid[level + 1, k, q] * step
                 grid[level + 1, kept, q] = value
-                low, high = min(low, value), max(high, value)
-            exact = margins[level, 0, j] + loose * margins[level, 1, j]
+                low, high, slope = min(low, value), max(high, value), max(slope, abs(step) * work[0, q])
+            exact = margins[level, 0, j] + loose * slope
             if low < -exact and high > exact:
                 margins[level + 1, 0, kept], margins[level + 1, 1, kept] = exact, high - low
                 kept += 1
@@ -825,7 +888,7 @@ def walk(
         if count == 0:
             parts = 1
         elif count > 0 and not more and guided < 0 and count <= _AT_ONCE and not cells[s, _TANGLED]:
-            parts = _parts(s, points, walls, cells, ratios, waiting, rows, grid, margins, ends)
+            parts = _parts(s, points, walls, cells, ratios, waiting, rows, grid, margins, ends, work, marks)
         if count < 0 or status == LOST:
             pass
         elif count == 0 and more:
@@ -926,7 +989,7 @@ class _Path(NamedTuple):
 
 
 class Vertices:
-    """Counts regions by the corners of cells, for one to four free inputs; one serves one thread.
+    """Counts regions by the corners of cells, for one to six free inputs; one serves one thread.
 
     A test, in what it reports, is one unit whose sign was asked for at the corners of one cell.
 
@@ -971,7 +1034,7 @@ class Vertices:
             np.zeros(64, dtype=np.int64),
             np.zeros((dim + 1, width)),
             np.zeros((3, max(width, most))),
-            np.zeros((3, max(width, most)), dtype=np.int64),
+            np.zeros((7, max(width, 2 * most)), dtype=np.int64),
             np.zeros((dim + 1, _AT_ONCE, most)),
             np.zeros((dim + 1, 2, _AT_ONCE)),
             np.zeros((dim + 1, 4, most), dtype=np.int64),
@@ -1090,7 +1153,7 @@ def _network(tree: Tree) -> tuple[_Network, Floats]:
         biases[number, : len(bias)] = bias
         if number:
             weight = scaled.weights[number][order][:, orders[number - 1]]
-            rounding = (weight.shape[1] + 8) * _UNIT
+            rounding = (weight.shape[1] + 10) * _UNIT
             weights[starts[number] : starts[number] + weight.shape[1], : len(bias)] = weight.T
             reach[number, : len(bias)] = [_norm(row) for row in weight]
             slack[number, : len(bias)] = rounding * np.abs(bias) + _TINY

@@ -33,7 +33,7 @@ _TICK = 0.2  # seconds between reports
 _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
 _FEW = 16  # regions: what may hold more is not counted by exact arithmetic in one go
 _MOST_CREWS = 2  # trees whose walkers a worker process keeps
-_PLANES = 4  # free inputs up to which cells are held by their vertices
+_PLANES = 6  # free inputs up to which cells are held by their vertices
 
 
 def walker_for(tree: Tree) -> Walker:
