@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,15 @@ _RESERVED = re.compile(
     re.IGNORECASE,
 )  # the objective's name in files, and the words of LP files
 _TERMS_PER_LINE = 6  # some readers of LP files cut long lines
+
+
+class Row(NamedTuple):
+    """One row to be added to a model: ``lower <= coefficients @ columns <= upper``."""
+
+    columns: tuple[int, ...]
+    coefficients: tuple[float, ...]
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,16 +2,16 @@
 
 import importlib
 import math
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from tessella.errors import MissingPackage, OptionError, SolverError, TessellaError
-from tessella.formulation.model import Model
+from tessella.formulation.model import Model, Row
 from tessella.network import Floats
 
 FEASIBILITY = 1e-8
@@ -82,6 +82,51 @@ class Solver(Protocol):
             Whether to let whole-number columns take any value between their bounds, which leaves a linear problem.
         """
         ...
+
+
+Cut: TypeAlias = Callable[[Floats], Sequence[Row]]
+"""Takes a solution, returns rows; the solution violates at least one of them."""
+
+
+@runtime_checkable
+class LazySolver(Protocol):
+    """A solver to which rows can be added while it searches."""
+
+    def exhaust(
+        self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
+    ) -> Status:
+        """Find solutions until none is left, and cut each off.
+
+        Parameters
+        ----------
+        model
+            The problem; its objective is ignored.
+        cut
+            Called with each solution; the rows that it returns hold from then on.  What it raises ends the search.  A solution that violates
+            rows returned earlier may be offered again.
+        seconds
+            Stop after this wall time; None to go on to the end.
+        stopped
+            Asked every now and then whether to end early.
+
+        Returns
+        -------
+        `Status.INFEASIBLE` if no solution is left, else `Status.STOPPED`.
+        """
+        ...
+
+
+def without_objective(model: Model) -> Model:
+    """The same problem, in which every solution is as good as any other."""
+    return model.with_objective(np.zeros(len(model.names)), maximize=False)
+
+
+def checked_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """What a cut returned; raises if it is nothing, for the search would not end."""
+    if not rows:
+        msg = "a solution was to be cut off, but no row was given"
+        raise SolverError(msg)
+    return rows
 
 
 def package(name: str, what: str) -> Any:

@@ -1,7 +1,7 @@
 """Gurobi, through its package gurobipy."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,15 +13,18 @@ from tessella.formulation.model import Model
 from tessella.network import Floats
 from tessella.solvers.base import (
     FEASIBILITY,
+    Cut,
     Solution,
     Status,
     check_options,
     check_seconds,
+    checked_rows,
     failures,
     linear_bound,
     outward,
     package,
     settled,
+    without_objective,
 )
 
 _TOO_LARGE, _NO_LICENCE = 10010, 10009  # error codes
@@ -65,6 +68,41 @@ class Gurobi:
                 if solver.Status == gurobipy.GRB.INF_OR_UNBD:
                     return Solution(settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
                 return _read(gurobipy, solver, variables, rows, model, start, whole=whole)
+
+    def exhaust(
+        self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
+    ) -> Status:
+        """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`."""
+        check_seconds(seconds)
+        gurobipy, error = package("gurobipy", "Gurobi"), list[BaseException]()
+        codes = gurobipy.GRB
+
+        def visit(solver: Any, where: int) -> None:
+            try:
+                if stopped is not None and stopped():
+                    solver.terminate()
+                if where == codes.Callback.MIPSOL:
+                    _add_lazily(gurobipy, solver, cut)
+            except BaseException as found:  # noqa: BLE001  Gurobi would print it and go on; it is raised when Gurobi has ended
+                error.append(found)
+                solver.terminate()
+
+        with failures("Gurobi"), _licence(gurobipy, model), gurobipy.Env(empty=True) as settings:
+            for name, value in {**self._options(seconds), "LazyConstraints": 1}.items():
+                settings.setParam(name, value)
+            settings.start()
+            with gurobipy.Model(model.name, env=settings) as solver:
+                _load(gurobipy, solver, without_objective(model), whole=True)
+                solver.optimize(visit)
+                status = solver.Status
+        if error:
+            raise error[0]
+        if status in {codes.INFEASIBLE, codes.INF_OR_UNBD}:
+            return Status.INFEASIBLE
+        if status in {codes.TIME_LIMIT, codes.MEM_LIMIT, codes.INTERRUPTED}:
+            return Status.STOPPED
+        msg = f"Gurobi ended with its status {status} while solutions were cut off; try another solver"
+        raise SolverError(msg)
 
     def _options(self, seconds: float | None) -> dict[str, object]:
         options: dict[str, object] = {
@@ -113,6 +151,17 @@ def _load(gurobipy: Any, solver: Any, model: Model, *, whole: bool) -> tuple[Any
         if places.size:
             loaded.append((solver.addMConstr(model.rows[places], variables, sign, limits[places]), places))
     return variables, loaded
+
+
+def _add_lazily(gurobipy: Any, solver: Any, cut: Cut) -> None:
+    """Add the rows against a solution, in a callback."""
+    columns = solver.getVars()
+    for row in checked_rows(cut(np.array(solver.cbGetSolution(columns), dtype=np.float64))):
+        total = gurobipy.LinExpr(row.coefficients, [columns[column] for column in row.columns])
+        if row.lower > -np.inf:
+            solver.cbLazy(total >= row.lower)
+        if row.upper < np.inf:
+            solver.cbLazy(total <= row.upper)
 
 
 def _read(  # noqa: PLR0913, PLR0917  what is read, and what it is read for

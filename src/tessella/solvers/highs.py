@@ -1,6 +1,7 @@
 """HiGHS, through its package highspy."""
 
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +13,18 @@ from tessella.formulation.model import Model
 from tessella.network import Floats
 from tessella.solvers.base import (
     FEASIBILITY,
+    Cut,
     Solution,
     Status,
     check_options,
     check_seconds,
+    checked_rows,
     failures,
     linear_bound,
     outward,
     package,
     settled,
+    without_objective,
 )
 
 
@@ -60,6 +64,35 @@ class HiGHS:
                 return Solution(settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
             return _read(highspy, solver, model, start, whole=whole)
 
+    def exhaust(
+        self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
+    ) -> Status:
+        """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`.
+
+        HiGHS takes no rows during a search, so each solution is the first one of a search of its own.
+        """
+        check_seconds(seconds)
+        end = np.inf if seconds is None else time.perf_counter() + seconds
+        highspy = package("highspy", "HiGHS")
+        with failures("HiGHS"):
+            solver = self._load(highspy, without_objective(model), None, whole=True)
+            solver.setOptionValue("mip_max_improving_sols", 1)
+            if stopped is not None:
+                solver.cbMipInterrupt.subscribe(lambda event: event.interrupt() if stopped() else None)
+        with ThreadPoolExecutor(1) as own:
+            while (left := end - time.perf_counter()) > 0.0 and not (stopped is not None and stopped()):
+                with failures("HiGHS"):
+                    solver.clearSolver()
+                    solver.setOptionValue("time_limit", solver.getRunTime() + left)
+                    own.submit(solver.run).result()
+                    found = _first(highspy, solver)
+                if isinstance(found, Status):
+                    return found
+                for row in checked_rows(cut(found)):
+                    places, values = np.array(row.columns, dtype=np.int32), np.array(row.coefficients)
+                    solver.addRow(row.lower, row.upper, len(places), places, values)
+        return Status.STOPPED
+
     def _load(self, highspy: Any, model: Model, seconds: float | None, *, whole: bool) -> Any:
         solver = highspy.Highs()
         options: dict[str, object] = {
@@ -93,6 +126,19 @@ class HiGHS:
             msg = f"HiGHS does not take the problem {model!r}; look for coefficients that are very large"
             raise SolverError(msg)
         return solver
+
+
+def _first(highspy: Any, solver: Any) -> Floats | Status:
+    """The first solution of a search, or why there is none."""
+    codes, status = highspy.HighsModelStatus, solver.getModelStatus()
+    if status in {codes.kInfeasible, codes.kUnboundedOrInfeasible}:
+        return Status.INFEASIBLE
+    if solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
+        return np.array(solver.getSolution().col_value, dtype=np.float64)
+    if status in {codes.kTimeLimit, codes.kInterrupt}:
+        return Status.STOPPED
+    msg = f"HiGHS ended with {solver.modelStatusToString(status)!r} while solutions were cut off; try another solver"
+    raise SolverError(msg)
 
 
 def _read(highspy: Any, solver: Any, model: Model, start: float, *, whole: bool) -> Solution:

@@ -14,14 +14,17 @@ from tessella.formulation.model import Model
 from tessella.network import Floats
 from tessella.solvers.base import (
     FEASIBILITY,
+    Cut,
     Solution,
     Status,
     check_options,
     check_seconds,
+    checked_rows,
     failures,
     outward,
     package,
     settled,
+    without_objective,
 )
 
 _STATUSES = {
@@ -43,6 +46,8 @@ _ALL_SOLUTIONS: dict[str, object] = {
     "branching/mostinf/priority": 1_000_000,
     "conflict/enable": False,
 }
+
+_LAZY: dict[str, object] = {name: value for name, value in _ALL_SOLUTIONS.items() if name.startswith(("misc/", "presolving/"))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +154,43 @@ class SCIP:
             msg = f"SCIP ended with {text!r} while all solutions were looked for"
             raise SolverError(msg)
         return text == "infeasible"
+
+    def exhaust(
+        self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
+    ) -> Status:
+        """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`.
+
+        Examples
+        --------
+        >>> from scipy.sparse import csr_array
+        >>> from tessella.formulation.parity import exclusion
+        >>> model = Model(("x", "z"), [0, 0], [1, 1], [True, True], [0, 0], csr_array([[1.0, 1.0]]), ("r",), [1], [2])
+        >>> found = []
+        >>> def cut(values):
+        ...     found.append(values.round().tolist())
+        ...     return [exclusion([0, 1], found[-1])]
+        >>> SCIP().exhaust(model, cut).value, sorted(found)
+        ('infeasible', [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        """
+        check_seconds(seconds)
+        pyscipopt = package("pyscipopt", "SCIP")
+        with failures("SCIP"):
+            solver = pyscipopt.Model(model.name)
+            self._set(solver, seconds)
+            solver.setHeuristics(pyscipopt.SCIP_PARAMSETTING.OFF)
+            solver.setParams({**_LAZY, "misc/catchctrlc": False})
+            variables = _load(pyscipopt, solver, without_objective(model), relaxed=False)
+            lazy = _Lazy(variables, np.flatnonzero(model.integer).tolist(), cut, stopped)
+            last = {"enfopriority": -9_999_990, "chckpriority": -9_999_990, "propfreq": 1}
+            solver.includeConshdlr(lazy.handler(pyscipopt), "lazy", "cuts every solution off", needscons=False, **last)
+            solver.optimizeNogil()
+            text = str(solver.getStatus())
+        if lazy.error is not None:
+            raise lazy.error
+        if text not in {"infeasible", "timelimit", "memlimit", "userinterrupt"}:  # nothing is ever accepted as a solution
+            msg = f"SCIP ended with {text!r} while solutions were cut off"
+            raise SolverError(msg)
+        return Status.INFEASIBLE if text == "infeasible" else Status.STOPPED
 
     def _set(self, solver: Any, seconds: float | None) -> None:
         solver.hideOutput()
@@ -268,3 +310,62 @@ class _Search:
                     self.model.addVarLocks(search.variables[column], positive + negative, positive + negative)
 
         return Collector()
+
+
+@dataclass(slots=True)
+class _Lazy:
+    """Rejects every solution and adds rows against it.
+
+    The rows are linear: SCIP's own XOR constraints let points pass that violate them when they are presolved, and were no faster.  The locks
+    and the settings above keep SCIP from fixing columns by arguments that hold for the rows known so far only.
+    """
+
+    variables: list[Any]
+    columns: Sequence[int]
+    cut: Cut
+    stopped: Callable[[], bool] | None
+    error: BaseException | None = None
+
+    def step(self, pyscipopt: Any, model: Any) -> bool:
+        """Add the rows against the solution of a node; False if the search is to end."""
+        try:
+            values = np.array([model.getSolVal(None, variable) for variable in self.variables], dtype=np.float64)
+            for row in checked_rows(self.cut(values)):
+                terms = zip(row.coefficients, row.columns, strict=True)
+                total = pyscipopt.quicksum(value * self.variables[column] for value, column in terms)
+                if row.lower == row.upper:
+                    model.addCons(total == row.lower)
+                elif row.lower > -math.inf:
+                    model.addCons(total >= row.lower)
+                if row.upper < math.inf and row.lower != row.upper:
+                    model.addCons(total <= row.upper)
+        except BaseException as error:  # noqa: BLE001  SCIP would print it and go on; it is raised when SCIP has ended
+            self.error = error
+            model.interruptSolve()
+            return False
+        return True
+
+    def handler(self, pyscipopt: Any) -> Any:
+        """The constraint handler through which SCIP asks."""
+        lazy, results = self, pyscipopt.SCIP_RESULT
+
+        class Handler(pyscipopt.Conshdlr):  # pyright: ignore[reportUntypedBaseClass]  the package is imported on use
+            def conscheck(self, *_: Any, **__: Any) -> dict[str, Any]:
+                return {"result": results.INFEASIBLE}
+
+            def consenfolp(self, *_: Any, **__: Any) -> dict[str, Any]:
+                return {"result": results.CONSADDED if lazy.step(pyscipopt, self.model) else results.CUTOFF}
+
+            def consenfops(self, _: Any, __: int, solinfeasible: bool, *___: Any) -> dict[str, Any]:  # noqa: FBT001  as SCIP calls it
+                return {"result": results.INFEASIBLE} if solinfeasible else self.consenfolp()
+
+            def consprop(self, *_: Any, **__: Any) -> dict[str, Any]:
+                if lazy.stopped is not None and lazy.stopped():
+                    self.model.interruptSolve()
+                return {"result": results.DIDNOTFIND}
+
+            def conslock(self, _: Any, __: int, positive: int, negative: int) -> None:
+                for column in lazy.columns:
+                    self.model.addVarLocks(lazy.variables[column], positive + negative, positive + negative)
+
+        return Handler()
