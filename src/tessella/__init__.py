@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from tessella.counting.count import Count, CountProgress, count
     from tessella.counting.listing import regions
     from tessella.counting.region import Region
+    from tessella.probable.models import mipbound_model
+    from tessella.probable.networks import mipbound
+    from tessella.probable.result import MIPBound
     from tessella.solvers import SCIP, Gurobi, HiGHS
 
 __all__ = [
@@ -52,6 +55,7 @@ __all__ = [
     "Gurobi",
     "HiGHS",
     "Layer",
+    "MIPBound",
     "MissingPackage",
     "Network",
     "NetworkError",
@@ -75,6 +79,8 @@ __all__ = [
     "load",
     "load_domain",
     "load_domains",
+    "mipbound",
+    "mipbound_model",
     "montufar_bound",
     "raghu_bound",
     "regions",
@@ -86,8 +92,11 @@ __all__ = [
 _LAZY = {
     "Count": "counting.count",
     "CountProgress": "counting.count",
+    "MIPBound": "probable.result",
     "Region": "counting.region",
     "count": "counting.count",
+    "mipbound": "probable.networks",
+    "mipbound_model": "probable.models",
     "regions": "counting.listing",
     "SCIP": "solvers",
     "Gurobi": "solvers",

@@ -1,6 +1,7 @@
 """The commands."""
 
 import os
+from functools import partial
 from importlib.resources import as_file, files
 from typing import Annotated, Any
 
@@ -12,22 +13,29 @@ from tessella.cli.options import (
     AsJson,
     BoxOption,
     CheckpointOption,
+    Confidence,
     CountMethodOption,
     Debug,
     MethodOption,
     Model,
     OutputName,
+    ParitySizes,
     PropertyOption,
     Quiet,
     ReluOutput,
+    Repetitions,
     Seconds,
     SecondsPerUnit,
+    Seed,
     ShapeOption,
+    SolverOption,
+    Variables,
     Workers,
     need_domain,
     read_domain,
     read_domains,
     read_network,
+    read_solver,
     whole_numbers,
 )
 from tessella.counting.count import CountMethod
@@ -35,7 +43,9 @@ from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
+from tessella.probable.result import Status as MIPBoundStatus
 from tessella.result import SCHEMA, Bound, Side
+from tessella.solvers.reading import is_problem
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
 
@@ -110,6 +120,7 @@ def upper(  # noqa: PLR0913  one parameter per option
         raise OptionError(msg)
     if model is None:
         _refuse(
+            "goes with a model, not with --widths",
             count=count,
             method=method,
             box=box,
@@ -239,9 +250,7 @@ def count(  # noqa: PLR0913  one parameter per option
     """
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = need_domain(network, box, property_file)
-    if workers < 0:
-        msg = f"--workers must be at least 0, got {workers}"
-        raise OptionError(msg)
+    hands = _workers(workers)
     shown = not (as_json or quiet)
     if shown and method is CountMethod.WALK:
         drawing.warn_of_compiling_walks(domain.free_dim)
@@ -251,7 +260,7 @@ def count(  # noqa: PLR0913  one parameter per option
             network,
             domain,
             seconds=seconds,
-            workers=workers or None,
+            workers=hands,
             checkpoint=checkpoint,
             progress=tick,
             method=method,
@@ -261,6 +270,77 @@ def count(  # noqa: PLR0913  one parameter per option
     else:
         drawing.print_count(title, found, quiet=quiet)
     drawing.print_stop(found, checkpoint)
+
+
+@app.command()
+def mipbound(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A network's file; or a problem's: .mps, .lp, .cip.", show_default=False)
+    ],
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    parity_size: ParitySizes = "3",
+    confidence: Confidence = 0.95,
+    repetitions: Repetitions = None,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="Stop each size after this time.", show_default=False)
+    ] = None,
+    variables: Variables = None,
+    solver: SolverOption = None,
+    method: MethodOption = Method.MILP,
+    seconds_per_unit: SecondsPerUnit = 10.0,
+    seed: Seed = 0,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    output_name: OutputName = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Bound the number of regions from below, with a probability (MIPBound); or of a MILP's solutions on its binary variables.
+
+    Ctrl-C or a time limit ends with what the repetitions so far say.
+
+    Examples
+    --------
+        tessella mipbound model.onnx --box 0,1
+
+        tessella mipbound model.onnx --box 0,1 --parity-size 2,3,4,5 --confidence 0.95
+
+        tessella mipbound model.onnx --box 0,1 --seconds 60 --json
+
+        tessella mipbound knapsack.mps --parity-size 3 --variables x1,x2,x3
+    """
+    sizes, shown = whole_numbers(parity_size, "--parity-size"), not (as_json or quiet)
+    given: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions, "seconds": seconds, "rng": seed}
+    given |= {"workers": _workers(workers), "solver": read_solver(solver)}
+    if is_problem(model):
+        network_only = {"box": box, "property": property_file, "input_shape": input_shape, "output_name": output_name}
+        _refuse("goes with a network, not with a problem", **network_only, relu_output=relu_output)
+        names = None if variables is None else [name.strip() for name in variables.split(",")]
+        title, bound = os.path.basename(model), partial(tessella.mipbound_model, model, names, **given)
+    else:
+        _refuse("goes with a .mps or .lp file, not with a network", variables=variables)
+        network = read_network(model, input_shape, output_name, relu_output=relu_output)
+        domain = need_domain(network, box, property_file)
+        title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+        known = _stability(network, domain, method, seconds_per_unit, workers, shown=shown)
+        if shown and solver is None:
+            drawing.warn_of_compiling_search()
+        bound = partial(tessella.mipbound, network, domain, stability=known, **given)
+    found = list[tessella.MIPBound]()
+    for size in sizes:
+        with drawing.live_repetitions(title, shown=shown) as tick:
+            found.append(bound(parity_size=size, progress=tick))
+        if found[-1].status is MIPBoundStatus.INTERRUPTED:
+            break
+    if as_json:
+        drawing.print_json({"model": model, "bounds": [each.to_dict() for each in found]})
+    else:
+        drawing.print_mipbounds(title, found, quiet=quiet)
+    drawing.print_early(found[-1])
 
 
 @app.command()
@@ -391,8 +471,15 @@ def _described(model: str, network: Network, domains: tuple[Box, ...]) -> dict[s
     }
 
 
-def _refuse(**given: object) -> None:
+def _refuse(why: str, **given: object) -> None:
     for name, value in given.items():
         if value:
-            msg = f"--{name.replace('_', '-')} goes with a model, not with --widths"
+            msg = f"--{name.replace('_', '-')} {why}"
             raise OptionError(msg)
+
+
+def _workers(asked: int) -> int | None:
+    if asked < 0:
+        msg = f"--workers must be at least 0, got {asked}"
+        raise OptionError(msg)
+    return asked or None

@@ -1,11 +1,13 @@
 """What a person sees: rich in a terminal, plain in a pipe."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,14 @@ from tessella.counting.count import Count, CountMethod, CountProgress, Status
 from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
+from tessella.probable.result import MIPBound
+from tessella.probable.result import Status as MIPBoundStatus
 from tessella.result import Bound, Side, format_count, format_maps, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
 Tick = Callable[[int, int], None]
+_LINES = 10  # repetitions shown at once
 
 
 def console() -> Console:
@@ -149,6 +154,48 @@ def print_stop(found: Count, checkpoint: str | None) -> None:
     typer.echo(f"Note: stopped by {why} before the end; {later}.", err=True)
 
 
+def print_mipbounds(title: str, found: Sequence[MIPBound], *, quiet: bool) -> None:
+    """One line per size of constraints; only numbers if quiet."""
+    if quiet:
+        typer.echo(" ".join(str(each.lower) if each.maps < 10_000 else format_count(each.lower, Side.LOWER) for each in found))
+        return
+    best, out = found[-1], console()
+    if best.status is MIPBoundStatus.INFEASIBLE:
+        out.print(f"{title}: has no solution, as {best.method} says. The count is 0.")
+        return
+    network = best.subject.network is not None
+    heads = [("bound", False), ("regions, at least" if network else "solutions, at least", True), ("MAPS", True)]
+    heads += [("probability", True), ("repetitions", True), ("constraints", True), ("seconds", True)]
+    drawn = table(title, heads + ([("APP-k", True)] if network else []))
+    for each in found:
+        number = format_count(each.lower, Side.LOWER), format_maps(each.lower, Side.LOWER) if each.lower else "-"
+        sure = "certain" if each.probability == 1.0 else f"{math.floor(1e4 * each.probability) / 100.0:.2f} %"
+        spread = f"{min(each.draws)} to {max(each.draws)}" if each.draws else "-"
+        middle = [] if each.approximation is None else [f"{each.approximation:.2f}"]
+        drawn.add_row(f"XOR-{each.parity_size}", *number, sure, str(each.repetitions), spread, f"{each.seconds:.1f}", *middle)
+    out.print(drawn)
+    what = "unstable units" if network else "binary variables"
+    out.print(
+        f"\nEach bound holds with a probability of {100.0 * best.confidence:g} % or more ({best.method}, {_drawn_from(best, what)})."
+    )
+    if network:
+        out.print("APP-k is the mean of its MAPS and that of the Empirical upper bound: an approximation, which claims nothing.")
+
+
+def _drawn_from(found: MIPBound, what: str) -> str:
+    text = f"constraints on {found.subject.variables} {what}"
+    for count, words in ((found.unconfirmed, "false solutions cut off"), (found.given_up, "thin cells left out")):
+        text += f", {count:,} {words}" if count else ""
+    return text
+
+
+def print_early(found: MIPBound) -> None:
+    """Say on stderr why repetitions ended early."""
+    if found.status in {MIPBoundStatus.TIME_LIMIT, MIPBoundStatus.INTERRUPTED}:
+        why = "Ctrl-C" if found.status is MIPBoundStatus.INTERRUPTED else "the time limit"
+        typer.echo(f"Note: ended by {why} after {found.repetitions} repetitions.", err=True)
+
+
 def print_note(found: Stability) -> None:
     """Say on stderr if units were cut short: then the answer is right, but could be tighter."""
     late = found.bounds.unproved
@@ -182,6 +229,14 @@ def warn_of_compiling_walks(free_dim: int) -> None:
     _warn(ready=is_ready(free_dim), what="the counter")
 
 
+def warn_of_compiling_search() -> None:
+    """The same, for MIPBound."""
+    from tessella.counting import walk  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
+
+    _warn(ready=is_compiled(walk.seek), what="the search")
+
+
 def _warn(*, ready: bool, what: str) -> None:
     if not ready:
         typer.echo(f"Compiling {what}, once on this machine (some seconds) ...", err=True)
@@ -212,6 +267,30 @@ def live_bracket(title: str, *, shown: bool) -> Generator[Callable[[CountProgres
         return
     with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
         yield lambda now: screen.update(_standing(title, now), refresh=True)
+
+
+@contextmanager
+def live_repetitions(title: str, *, shown: bool) -> Generator[Callable[[MIPBound], None] | None]:
+    """The last repetitions and the bound so far, on stderr and in a terminal only."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
+        yield lambda now: screen.update(_repetitions(title, now), refresh=True)
+
+
+def _repetitions(title: str, now: MIPBound) -> Table:
+    drawn = Table(title=f"{title}, XOR-{now.parity_size}", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for head in ("repetition", "constraints", "bound so far"):
+        drawn.add_column(head, justify="right")
+    for count in range(max(now.repetitions - _LINES, 0), now.repetitions):
+        then = replace(now, draws=now.draws[: count + 1])
+        drawn.add_row(str(count + 1), str(then.draws[-1]), format_count(then.lower, Side.LOWER))
+    drawn.caption, drawn.caption_justify = (
+        f"at least, with a probability of {100.0 * now.confidence:g} %, {_duration(now.seconds)}",
+        "left",
+    )
+    return drawn
 
 
 def _standing(title: str, now: CountProgress) -> Table:

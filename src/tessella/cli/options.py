@@ -10,6 +10,7 @@ from tessella.domain import Box, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
+from tessella.solvers.base import LazySolver
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
 BoxOption = Annotated[
@@ -54,6 +55,30 @@ CountMethodOption = Annotated[
     CountMethod,
     typer.Option("--method", metavar="NAME", help="How regions are counted: walk, or milp (slow, an independent check)."),
 ]
+ParitySizes = Annotated[
+    str, typer.Option("--parity-size", metavar="SIZES", help="How many variables a parity constraint has, such as 3 or 2,3,4,5.")
+]
+Confidence = Annotated[
+    float, typer.Option("--confidence", metavar="P", help="The probability with which the bound shall hold, such as 0.95.")
+]
+Repetitions = Annotated[
+    int | None,
+    typer.Option("--repetitions", metavar="N", help="How many; by default 28, or as there is time for.", show_default=False),
+]
+SolverOption = Annotated[
+    str | None,
+    typer.Option("--solver", metavar="NAME", help="scip, highs or gurobi instead of the built-in search.", show_default=False),
+]
+Variables = Annotated[
+    str | None,
+    typer.Option(
+        "--variables",
+        metavar="NAMES",
+        help="Binary variables of a .mps or .lp file to count on; all of them by default.",
+        show_default=False,
+    ),
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same answer.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads to use; 0 for all cores.")]
 ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -102,6 +127,17 @@ def need_domain(network: Network, box: str | None, property_file: str | None) ->
         msg = "say which inputs to consider: --box 0,1 or --property file.vnnlib"
         raise OptionError(msg)
     return domain
+
+
+def read_solver(name: str | None) -> LazySolver | None:
+    """The solver of a name; None for none."""
+    if name is None:
+        return None
+    solvers = {"scip": tessella.SCIP, "highs": tessella.HiGHS, "gurobi": tessella.Gurobi}
+    if name.lower() not in solvers:
+        msg = f"--solver takes one of {', '.join(solvers)}; got {name!r:.40}"
+        raise OptionError(msg)
+    return solvers[name.lower()]()
 
 
 def whole_numbers(text: str, option: str) -> list[int]:

@@ -61,7 +61,7 @@ def count_by_milp(tree: Tree, *, seconds: float | None = None, on_found: Callabl
     hurry = 10.0 if seconds is None else seconds / (4 * max(tree.units, 1))
     method = Method.LP if tree.is_small else Method.LINEAR
     bounds = tighten(tree.network, tree.domain, method=method, seconds_per_unit=hurry)
-    network, domain, scaled = _of_size_one(tree.network, tree.domain, bounds)
+    network, domain, scaled = of_size_one(tree.network, tree.domain, bounds)
     formulation = formulate(network, domain, scaled)
     lower = formulation.model.lower.copy()
     lower[formulation.positivity] = POSITIVE
@@ -81,7 +81,7 @@ def count_by_milp(tree: Tree, *, seconds: float | None = None, on_found: Callabl
     return len(found), finished
 
 
-def _of_size_one(network: Network, domain: Domain, bounds: PreactivationBounds) -> tuple[Network, Domain, PreactivationBounds]:
+def of_size_one(network: Network, domain: Domain, bounds: PreactivationBounds) -> tuple[Network, Domain, PreactivationBounds]:
     """The same network with inputs and units divided by powers of two, so that ranges are about 1.
 
     A solver's tolerances are absolute; this changes no sign, and rounds nothing.

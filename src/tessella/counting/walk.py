@@ -24,7 +24,7 @@ All compiled code of this walk is in this one file: the on-disk cache does not n
 passed as plain arrays; tuples and views inside compiled code cost reference counting.  Calls carry a dozen of them, hence the formatting.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -36,7 +36,7 @@ from tessella.network import Floats
 from tessella.parallel import Stop
 
 FEASIBLE, INFEASIBLE, UNCLEAR = 0, 1, 2
-DONE, MORE = 0, 1
+DONE, MORE, FOUND = 0, 1, 2
 
 MARGIN = 1e-9  # of a row's size
 _EDGE = 1.0 - 1e-9  # inputs stay this far inside their ends
@@ -1083,6 +1083,108 @@ def walk(
     return status
 
 
+@_compiled
+def seek(
+    limit: int, fixed: int, signs: Any, nodes: Any, left: Any, parities: Any, unit_of: Any, layer_of: Any, row_of: Any, codes: Any,
+    layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats, identity: bool, gram: Floats,
+    frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, costs: Any,
+    scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Go on to the next leaf that satisfies all parities, for at most ``limit`` steps of one linear program each.
+
+    Row u of ``parities`` says of unit u, if its last entry is 1, that it is active where an odd number of the units before with an entry 1
+    are, the last entry but one being added.  A step decides one unit that has a choice, and with it all that follow up to the next
+    such one; one linear program then tests their rows together.  The side on which the vertex lies comes first.  Columns of
+    ``nodes``, one row per unit: whether its other side waits, and the state and rows above it.
+    """
+    units = len(unit_of)
+    u, s, r, down = counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN]
+    status = MORE
+    for _ in range(limit):
+        if counters[_LEFT] + 2 >= len(left):
+            break
+        flipped = -1
+        if not down:
+            u -= 1
+            while u >= fixed and nodes[u, 0] == 0:
+                u -= 1
+            if u < fixed:
+                status = DONE
+                break
+            nodes[u, 0] = 0
+            flipped, s, r = 1 - signs[u], nodes[u, 1], nodes[u, 2]
+        elif u == units:
+            status, down = FOUND, 0
+            break
+        elif s + 2 >= len(lists):
+            _leave(_DEEP, u, 0, signs, left, counters)
+            down = 0
+            continue
+        first, violated, gone = u, False, False
+        while u < units:
+            side = flipped if u == first else -1
+            if u < fixed:
+                side = signs[u]
+            if parities[u, units + 1]:
+                asked = parities[u, units]
+                for v in range(u):
+                    asked ^= parities[u, v] & signs[v]
+                if side >= 0 and side != asked:
+                    gone = True
+                    break
+                side = asked
+            if side < 0 and violated:
+                break
+            nodes[u, 0] = 0
+            if flipped < 0 or u > first:
+                for number in range(layer_of[u - 1] + 1 if u else 1, layer_of[u] + 1):
+                    _compose(number, layout, weights, biases, active, combined, errors, scratch)
+            g = unit_of[u]
+            quick = _quick(g, combined, errors)
+            if quick == -2:  # the row is lost in rounding
+                _leave(_THIN, u, 0, signs, left, counters)
+                gone = True
+                break
+            if quick >= 0:
+                if side >= 0 and side != quick:
+                    gone = True
+                    break
+                signs[u] = active[g] = quick
+                row_of[u] = -1
+                u += 1
+                continue
+            _place(g, 1.0, r, identity, gram, combined, errors, rows)
+            value = _value(s, r, rows, vectors)
+            if side < 0:
+                side = 1 if value > 0.0 else 0
+                nodes[u, 0], nodes[u, 1], nodes[u, 2] = 1, s, r
+            signs[u] = active[g] = side
+            if side == 0:
+                for c in range(rows.shape[1] - 2):
+                    rows[r, c] = -rows[r, c]
+            violated = violated or (value if side else -value) < 4.0 * MARGIN
+            row_of[u], codes[r] = r, 2 * u + side
+            r += 1
+            u += 1
+        down = 0
+        if gone:
+            continue
+        if violated:
+            _copy(s, s + 1, lists, inverse, vectors, costs)
+            s += 1
+            outcome = _solve(
+                s, r, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+            )
+            if outcome == INFEASIBLE:
+                continue
+            if outcome == UNCLEAR:
+                _leave(_THIN, u, 0, signs, left, counters)
+                continue
+        down = 1
+    counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN] = u, s, r, down
+    return status
+
+
 # fmt: on
 
 
@@ -1249,3 +1351,90 @@ class Simplex:
         if self._counters[_DOWN]:
             left.append(Node(bytes(signs[:position]), int(self._counters[_SPLITS])))
         return left
+
+
+class Search(Simplex):
+    """Looks for regions that satisfy parities of their units' states, where parities come one after the other.
+
+    Every region is visited at most once: what was found to hold none stays so, because parities are only added.
+
+    Parameters
+    ----------
+    tree
+        Where to search.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        """Begin at the root, without parities."""
+        super().__init__(tree)
+        self._parities = np.zeros((self._units, self._units + 2), dtype=np.int8)
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget all parities and begin again."""
+        self._parities[:] = 0
+        self._counters[:] = 0
+        self._waiting: list[Node] = [Node()] if self._exists else []
+        self.thin: list[bytes] = [] if self._exists else [b""]
+        self._fixed = -1
+
+    @property
+    def tests(self) -> int:
+        """How many linear programs were solved."""
+        return int(self._counters[_TESTS])
+
+    def add(self, unit: int, others: Sequence[int], odd: int) -> None:
+        """Ask that, from now on, a unit and some before it add up to an even number of active ones, or an odd one.
+
+        The unit is in no other parity that asked so.
+        """
+        row = self._parities[unit]
+        row[list(others)] = 1
+        row[self._units :] = odd, 1
+
+    def leave(self, unit: int) -> None:
+        """Go on where this unit has another state than in the region found last: all others that begin like it violate a parity."""
+        self._nodes[unit + 1 :, 0] = 0
+        self._counters[_POSITION] = unit + 1
+
+    def next(self, stopped: Callable[[], bool]) -> bytes | None:
+        """The next region; None if there is no other, or it was stopped.  What is undecided is noted as thin."""
+        counters = self._counters
+        while not stopped():
+            if self._fixed < 0:
+                if not self._waiting:
+                    return None
+                node = self._waiting.pop()
+                self._enter(node)
+                self._fixed = len(node.prefix)
+            begun = perf_counter()
+            status = self._seek(self._fixed, round(self._pace))
+            self._pace = min(max(self._pace * min(_CHUNK / max(perf_counter() - begun, 1e-6), 2.0), 1.0), 10_000.0)
+            for row in self._left[: counters[_LEFT]]:
+                prefix = bytes(row[3 : 3 + row[1]].astype(np.int8))
+                if row[0] == _THIN:
+                    self.thin.append(prefix)
+                else:
+                    self._waiting.append(Node(prefix))
+            counters[_LEFT] = 0
+            if status == FOUND:
+                return bytes(self._signs[: self._units])
+            if status == DONE:
+                self._fixed = -1
+        return None
+
+    def point(self) -> Floats:
+        """The inputs, scaled to [-1, 1], of the vertex that proves the region found last."""
+        s = self._counters[_STATE]
+        size, p = self._lists[s, 2, 0], len(self._frame)
+        point = np.where(self._costs[s] > 0.0, _EDGE, -_EDGE)
+        tight, basic = self._lists[s, 0, :size], self._lists[s, 1, :size]
+        point[basic] = 0.0
+        misses = MARGIN - self._rows[tight, p] - self._rows[tight, :p] @ (self._frame @ point)
+        point[basic] = self._inverse[s, :size, :size] @ misses
+        return point
+
+    def _seek(self, fixed: int, steps: int) -> int:
+        network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
+        places = (self._unit_of, self._layer_of, self._row_of, self._codes)
+        return seek(steps, fixed, self._signs, self._nodes, self._left, self._parities, *places, *network, *self._program())

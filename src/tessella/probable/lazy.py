@@ -1,0 +1,116 @@
+"""One repetition with a solver, as the paper has it: parity constraints are rows that are added to a search while it runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from tessella.errors import SolverError
+from tessella.formulation.model import Model, Row
+from tessella.formulation.parity import Echelon, Parity, bits, exclusion, parity_rows
+from tessella.network import Floats, Mask
+from tessella.probable.search import Outcome
+from tessella.solvers.base import LazySolver, Status
+
+Confirm: TypeAlias = Callable[[Mask, Floats], bool]
+"""Whether an assignment of the binary columns is one, given it and the solver's solution."""
+
+_PATIENCE = 100  # solutions in a row that violate what they were told; then the solver is given up
+
+
+class Stopped(Exception):  # noqa: N818  not an error
+    """A repetition was asked to end."""
+
+
+@dataclass(slots=True)
+class Cuts:
+    """The lazy constraints of one repetition: takes solutions, returns rows.
+
+    The word of a solver is not taken.  Solutions may violate rows that were added before: then these are given again.  They may be none,
+    because tolerances multiply with large coefficients: then the assignment is cut off, and nothing is drawn.
+
+    Parameters
+    ----------
+    columns
+        The binary columns whose assignments are counted.
+    drawn
+        Where constraints come from.
+    confirm
+        Says whether an assignment is one.
+    stopped
+        Asked whether to end.
+    derived
+        The most variables of constraints that follow from all so far, to be added as rows too; 0 for none.
+    """
+
+    columns: Sequence[int]
+    drawn: Iterator[Parity]
+    confirm: Confirm
+    stopped: Callable[[], bool]
+    derived: int = 0
+    draws: int = 0
+    unconfirmed: int = 0
+    visits: int = 0
+    _parities: list[Parity] = field(default_factory=list[Parity])
+    _excluded: dict[int, Row] = field(default_factory=dict[int, Row])
+    _echelon: Echelon = field(default_factory=Echelon)
+    _given: set[Parity] = field(default_factory=set[Parity])
+    _again: int = 0
+
+    def __call__(self, values: Floats) -> list[Row]:
+        """Rows that a solution violates."""
+        if self.stopped():
+            raise Stopped
+        self.visits += 1
+        states = values[list(self.columns)] > 0.5
+        assignment = bits(states)
+        again = [row for parity in self._parities if not parity.holds(assignment) for row in self._rows(parity)]
+        if assignment in self._excluded:
+            again.append(self._excluded[assignment])
+        if again:
+            self._again += 1
+            if self._again > _PATIENCE:
+                msg = "the solver keeps offering solutions that violate rows it was given; try another solver"
+                raise SolverError(msg)
+            return again
+        self._again = 0
+        if not self.confirm(states, values):
+            self.unconfirmed += 1
+            self._excluded[assignment] = exclusion(self.columns, states.tolist())
+            return [self._excluded[assignment]]
+        return self._draw(assignment)
+
+    def _draw(self, assignment: int) -> list[Row]:
+        """Draw constraints, independently of the assignment, until one cuts it off."""
+        rows = list[Row]()
+        while True:
+            parity = next(self.drawn)
+            self.draws += 1
+            self._parities.append(parity)
+            rows += self._rows(parity)
+            rest = self._echelon.add(parity)
+            if not rest.mask and rest.odd:  # a contradiction, said in a way that needs no search
+                first = self.columns[:1]
+                return [*rows, Row(tuple(first), (1.0,), 1.0, np.inf), Row(tuple(first), (1.0,), -np.inf, 0.0)]
+            if not parity.holds(assignment):
+                return rows + self._derive()
+
+    def _derive(self) -> list[Row]:
+        if not self.derived:
+            return []
+        short = {row for row in self._echelon.reduced() if row.mask.bit_count() <= self.derived} - self._given
+        self._given |= short
+        return [row for parity in short for row in self._rows(parity)]
+
+    def _rows(self, parity: Parity) -> list[Row]:
+        return parity_rows(parity, self.columns)
+
+
+def repeat(solver: LazySolver, model: Model, cuts: Cuts) -> Outcome | None:
+    """Draw constraints until the solver finds nothing any more; None if it was stopped before."""
+    try:
+        status = solver.exhaust(model, cuts, stopped=cuts.stopped)
+    except Stopped:
+        return None
+    return Outcome(cuts.draws, cuts.unconfirmed, 0, cuts.visits) if status is Status.INFEASIBLE else None

@@ -1,0 +1,267 @@
+"""MIPBound for networks: how many regions there are, at least, with a probability."""
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+
+from tessella.counting.by_milp import POSITIVE, of_size_one
+from tessella.counting.checkpoint import domain_digest
+from tessella.counting.tree import Tree
+from tessella.counting.witness import Proof, walls
+from tessella.domain import Domain, check_fit
+from tessella.errors import OptionError
+from tessella.formulation import Model, formulate
+from tessella.formulation.parity import parities
+from tessella.network import Floats, Mask, Network
+from tessella.preactivation import Method
+from tessella.probable.lazy import Cuts, repeat
+from tessella.probable.result import MIPBound, Status, Subject
+from tessella.probable.run import Job, Plan, Run, Worker, plan
+from tessella.probable.search import Outcome, Seeker
+from tessella.result import Counted
+from tessella.solvers.base import LazySolver
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
+from tessella.upper.empirical import empirical
+
+MOST_AS_ROWS = 12
+"""The largest parity constraints that become rows of a model: 2,048 of them."""
+
+
+def mipbound(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain,
+    *,
+    parity_size: int = 3,
+    confidence: float = 0.95,
+    repetitions: int | None = None,
+    seconds: float | None = None,
+    stability: Stability | None = None,
+    rng: int | np.random.Generator = 0,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    solver: LazySolver | None = None,
+    progress: Callable[[MIPBound], None] | None = None,
+) -> MIPBound:
+    """Bound the number of regions of a network on a domain from below, with a probability (Algorithm 1 of the paper).
+
+    Random parity constraints on the states of unstable units are added until no region is left, again and again.  How many it takes says
+    with which probability there are more than 2**j regions.  The same seed gives the same answer, whoever works.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    parity_size
+        How many units a constraint has; k in XOR-k.  Larger ones give better bounds.
+    confidence
+        The probability with which the bound shall hold.
+    repetitions
+        How many; None for as many as the paper has (28, with which 99.5 % can be reached), or as there is time for.
+    seconds
+        Stop after this time, with what is known by then; None for no limit.  The number of repetitions then depends on how long they take, which
+        the probabilities do not know of: choose ``repetitions`` where that matters.
+    stability
+        The units that never change their state on the domain, if they are known; else they are found by exact ranges.
+    rng
+        A seed, or a generator.
+    executor
+        Any `concurrent.futures.Executor`, such as a pool of processes or a cluster; None for threads of this process.
+    workers
+        How many work at the same time; None for all cores (one for a solver), or as many as the executor has.
+    solver
+        None for a search of our own.  `tessella.SCIP`, `Gurobi` and `HiGHS` solve the paper's formulation instead, with constraints added while they
+        search; they miss regions in which no input gives all active units a millionth of their range.
+    progress
+        Called after each repetition with the bound so far.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> rng = np.random.default_rng(0)
+    >>> net = Network.from_arrays([(rng.normal(size=(8, 4)), rng.normal(size=8)), (rng.normal(size=(4, 8)), None)], relu_output=True)
+    >>> found = mipbound(net, Box(-1, 1, dim=4))
+    >>> found.lower, found.repetitions, found.feasible_after[:4]
+    (33, 28, (28, 28, 28, 28))
+    """
+    begun = perf_counter()
+    check_fit(network, domain)
+    given = {"executor": executor, "workers": workers, "progress": progress}
+    asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
+    check_solver(solver, asked.size)
+    _check_stability(stability, network, domain)
+    hurry = 10.0 if seconds is None else min(10.0, seconds / (4.0 * max(network.relus, 1)))
+    found = stability or _ranges(network, domain, hurry, executor, workers)
+    tree = Tree.of(found)
+    subject = Subject(f"{network.shape} on {domain.describe()}", tree.units, Counted.REGIONS, network, domain)
+    answer = MIPBound(
+        subject,
+        asked.size,
+        asked.confidence,
+        (),
+        method="search" if solver is None else type(solver).__name__,
+        epsilon=0.0 if solver is None else POSITIVE,
+        seed=asked.entropy,
+        empirical=empirical(network, domain, found).value,
+    )
+    if not tree.units or not domain.free_dim:
+        return replace(answer, seconds=perf_counter() - begun)  # one region, and nothing to draw from
+    job = Searching(tree) if solver is None else _solving(found, tree, solver)
+    return repeated(answer, job, asked, begun, (executor, workers), progress)
+
+
+def repeated(  # noqa: PLR0913, PLR0917  what was asked
+    answer: MIPBound,
+    job: Job,
+    asked: Plan,
+    begun: float,
+    hands: tuple[Executor | None, int | None],
+    progress: Callable[[MIPBound], None] | None,
+) -> MIPBound:
+    """Do the repetitions of a plan, and fill in what an answer still lacks."""
+
+    def current(outcomes: list[Outcome], status: Status) -> MIPBound:
+        return replace(
+            answer,
+            draws=tuple(outcome.draws for outcome in outcomes),
+            unconfirmed=sum(outcome.unconfirmed for outcome in outcomes),
+            given_up=sum(outcome.given_up for outcome in outcomes),
+            seconds=perf_counter() - begun,
+            status=status,
+        )
+
+    def changed(outcomes: list[Outcome]) -> None:
+        if progress is not None:
+            progress(current(outcomes, Status.RUNNING))
+
+    run = Run(job, asked, begun + (math.inf if asked.seconds is None else asked.seconds), changed)
+    run.go(*hands)
+    return current(run.outcomes, run.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """Repetitions by our own search.
+
+    Parameters
+    ----------
+    tree
+        Where.
+    """
+
+    tree: Tree
+
+    @property
+    def key(self) -> str:
+        """The same for the same network on the same domain."""
+        return "search" + self.tree.network.fingerprint + domain_digest(self.tree.domain)
+
+    @property
+    def threads(self) -> int:
+        """All cores: compiled code lets threads run side by side."""
+        return os.cpu_count() or 1
+
+    def worker(self) -> Worker:
+        """Somebody to search."""
+        return Seeker(self.tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Solving:
+    """Repetitions by a solver on the formulation of a network.
+
+    Parameters
+    ----------
+    tree
+        The network without its stable units, on which regions are confirmed.
+    model
+        The formulation.
+    columns
+        Its binary columns, one per unit of the tree.
+    solver
+        Who solves it.
+    derived
+        See `tessella.probable.lazy.Cuts`.
+    """
+
+    tree: Tree
+    model: Model
+    columns: tuple[int, ...]
+    solver: LazySolver
+    derived: int = 0
+
+    @property
+    def key(self) -> str:
+        """The same for the same network on the same domain, and solver."""
+        return f"{self.solver!r} {self.derived} {self.tree.network.fingerprint} {domain_digest(self.tree.domain)}"
+
+    @property
+    def threads(self) -> int:
+        """One: solvers call back into Python."""
+        return 1
+
+    def worker(self) -> Worker:
+        """Somebody to solve."""
+        return _Solver(self)
+
+
+class _Solver:
+    def __init__(self, job: Solving) -> None:
+        self._job, self._prove = job, Proof(job.tree.network, job.tree.domain)
+
+    def repeat(self, size: int, seed: np.random.SeedSequence, stopped: Callable[[], bool]) -> Outcome | None:
+        job = self._job
+        cuts = Cuts(job.columns, parities(job.tree.units, size, seed), self._confirm, stopped, job.derived)
+        return repeat(job.solver, job.model, cuts)
+
+    def _confirm(self, states: Mask, _: Floats) -> bool:
+        proved = self._prove(states, *walls(self._job.tree.network, states))
+        return proved is not None and np.array_equal(proved[0], states)
+
+
+def _solving(found: Stability, tree: Tree, solver: LazySolver) -> Solving:
+    """The formulation, scaled so that ranges are about 1, with active units asked to be active by a part of their range."""
+    formulation = formulate(*of_size_one(found.network, found.domain, found.bounds))
+    lower = formulation.model.lower.copy()
+    lower[formulation.positivity] = POSITIVE
+    model = replace(formulation.model, lower=lower)
+    return Solving(tree, model, tuple(formulation.binary_columns.tolist()), solver)
+
+
+def _ranges(network: Network, domain: Domain, seconds: float, executor: Executor | None, workers: int | None) -> Stability:
+    """Exact ranges of all units, as the paper has them."""
+    if executor is not None:
+        return find_stability(network, domain, method=Method.MILP, seconds_per_unit=seconds, executor=executor)
+    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
+        return find_stability(network, domain, method=Method.MILP, seconds_per_unit=seconds, executor=threads)
+
+
+def check_solver(solver: object, size: int) -> None:
+    """Raise unless this is a solver to which rows can be added, and constraints of this size can become rows."""
+    if solver is None:
+        return
+    if isinstance(solver, type) or not isinstance(solver, LazySolver):
+        msg = f"solver is {solver!r:.60}; give tessella.SCIP(), tessella.Gurobi() or tessella.HiGHS(), or None for our own search"
+        raise OptionError(msg)
+    if size > MOST_AS_ROWS:
+        msg = (
+            f"parity_size is {size}, which would take 2**{size - 1} rows for each constraint; "
+            f"with a solver it can be at most {MOST_AS_ROWS}"
+        )
+        raise OptionError(msg)
+
+
+def _check_stability(stability: object, network: Network, domain: Domain) -> None:
+    if stability is not None and not isinstance(stability, Stability):
+        msg = f"stability is a {type(stability).__name__}; MIPBound takes what tessella.stability returns, or None"
+        raise OptionError(msg)
+    if stability and not (stability.network == network and stability.domain == domain):
+        msg = (
+            f"the stability given is that of {stability.network!r} on {stability.domain!r}; find it for {network!r} on {domain!r}"
+        )
+        raise OptionError(msg)

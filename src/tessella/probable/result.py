@@ -1,0 +1,197 @@
+"""What MIPBound answers."""
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from tessella._version import __version__
+from tessella.domain import Domain
+from tessella.network import Network
+from tessella.probable.probability import feasible_after, probabilities
+from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
+
+
+class Status(StrEnum):
+    """Why MIPBound ended."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    TIME_LIMIT = "time limit"
+    INTERRUPTED = "interrupted"
+    INFEASIBLE = "infeasible"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose solutions are counted.
+
+    Parameters
+    ----------
+    name
+        In words.
+    variables
+        How many binary variables parity constraints are drawn from: the unstable units of a network.
+    counted
+        What is counted.
+    network, domain
+        If it is a network.
+    """
+
+    name: str
+    variables: int
+    counted: Counted
+    network: Network | None = None
+    domain: Domain | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MIPBound:
+    """A lower bound on a number of solutions that holds with a probability.
+
+    Parameters
+    ----------
+    subject
+        Whose solutions.
+    parity_size
+        How many variables a parity constraint has.
+    confidence
+        The probability asked for.
+    draws
+        For each repetition, how many constraints were drawn until no solution was left; r in Algorithm 1.
+    least
+        What is certain: at least so many solutions are there.
+    method
+        What searched.
+    epsilon
+        By which part of its range an active unit had to be active; regions without such a point are missed, which keeps the bound true.
+    unconfirmed
+        How many solutions a solver offered that turned out not to be any.  They were cut off and not counted.
+    given_up
+        How many cells were left undecided because exact arithmetic would have taken too long.  They count as empty, which keeps the bound true.
+    seed
+        What the random constraints came from.
+    empirical
+        The Empirical upper bound, for a network.
+    seconds
+        Wall time spent.
+    status
+        Why it ended.
+    """
+
+    subject: Subject
+    parity_size: int
+    confidence: float
+    draws: tuple[int, ...]
+    least: int = 1
+    method: str = "search"
+    epsilon: float = 0.0
+    unconfirmed: int = 0
+    given_up: int = 0
+    seed: tuple[int, ...] = ()
+    empirical: int | None = None
+    seconds: float = field(default=0.0, compare=False)
+    status: Status = Status.FINISHED
+
+    @property
+    def repetitions(self) -> int:
+        """How many there were; i in Algorithm 1."""
+        return len(self.draws)
+
+    @property
+    def feasible_after(self) -> tuple[int, ...]:
+        """How many repetitions were feasible after j constraints; f[j] in Algorithm 1."""
+        return feasible_after(self.draws, self.subject.variables)
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """With which probability there are more than 2**j solutions; P_j in Algorithm 1, as far as it says something."""
+        return probabilities(self.feasible_after, self.repetitions)
+
+    @property
+    def exponent(self) -> int | None:
+        """The largest j such that there are more than 2**j solutions with the confidence asked for; None if there is none."""
+        sure = [j for j, probability in enumerate(self.probabilities) if probability >= self.confidence]
+        return max(sure, default=None)
+
+    @property
+    def lower(self) -> int:
+        """At least so many solutions are there, with the confidence asked for: 2**exponent + 1, or what is certain."""
+        return self.least if self.exponent is None else max(self.least, 2**self.exponent + 1)
+
+    @property
+    def probability(self) -> float:
+        """The probability that Algorithm 1 gives to the lower bound; 1 where it is certain."""
+        return 1.0 if self.exponent is None or self.lower == self.least else self.probabilities[self.exponent]
+
+    @property
+    def maps(self) -> float:
+        """Log2 of the lower bound."""
+        return maps(self.lower)
+
+    @property
+    def approximation(self) -> float | None:
+        """The paper's APP-k: the mean of log2 of this bound and of the Empirical upper bound; None without the latter."""
+        return None if self.empirical is None else (self.maps + maps(self.empirical)) / 2.0
+
+    @property
+    def bound(self) -> Bound:
+        """The claim."""
+        certain = self.lower == self.least
+        return Bound(
+            self.lower,
+            Side.LOWER,
+            self.subject.counted,
+            f"XOR-{self.parity_size}",
+            1.0 if certain else self.confidence,
+            self.seconds,
+        )
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        time = f"{self.seconds:.2f} s" if self.seconds < 10.0 else f"{self.seconds:,.0f} s"
+        if self.status is Status.INFEASIBLE:
+            return f"MIPBound(no solutions, as {self.method} says, of {self.subject.name}, {time})"
+        number = format_count(self.lower, Side.LOWER)
+        power = "" if "^" in number or self.lower < 1 else f" = 2^{format_maps(self.lower, Side.LOWER)}"
+        what = "regions" if self.subject.network else "solutions"
+        sure = "certain" if self.lower == self.least else f"{100.0 * self.confidence:g} % sure"
+        runs = f"{self.repetitions} repetition{'' if self.repetitions == 1 else 's'}"
+        return (
+            f"MIPBound(at least {number} {what}{power}, {sure}, XOR-{self.parity_size}, {runs}, of {self.subject.name}, {time})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        network, domain = self.subject.network, self.subject.domain
+        past = {"tessella": __version__, "model": self.subject.name}
+        if network is not None and domain is not None:
+            past = provenance(network.fingerprint, network.shape, domain.to_dict())
+        return {
+            "schema": SCHEMA,
+            **past,
+            "lower": encode_int(self.lower),
+            "maps": self.maps if self.lower else None,
+            "confidence": self.confidence,
+            "probability": self.probability,
+            "counted": self.subject.counted,
+            "variables": self.subject.variables,
+            "parity_size": self.parity_size,
+            "repetitions": self.repetitions,
+            "draws": list(self.draws),
+            "feasible_after": list(self.feasible_after),
+            "probabilities": list(self.probabilities),
+            "empirical": None if self.empirical is None else encode_int(self.empirical),
+            "approximation": self.approximation,
+            "method": self.method,
+            "epsilon": self.epsilon,
+            "unconfirmed": self.unconfirmed,
+            "given_up": self.given_up,
+            "seed": list(self.seed),
+            "status": self.status,
+            "seconds": self.seconds,
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())

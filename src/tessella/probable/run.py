@@ -1,0 +1,242 @@
+"""Repetitions side by side: who does which, and what is known meanwhile.
+
+A repetition is one task with a seed of its own, so it does not matter who does it.  Those that count are the first ones without a gap: to
+leave out the slow ones would choose among them.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Protocol, cast
+
+import numpy as np
+
+from tessella.errors import OptionError, SolverError
+from tessella.parallel import Pending, Stop
+from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
+from tessella.probable.result import Status
+from tessella.probable.search import Outcome
+
+_TICK = 0.2  # seconds between looks at the clock
+_PATIENCE = 4.0  # seconds to wait for workers that are asked to stop
+_MOST_WORKERS = 2  # jobs whose workers a worker process keeps
+
+
+class Worker(Protocol):
+    """Does repetitions; serves one thread."""
+
+    def repeat(self, size: int, seed: np.random.SeedSequence, stopped: Callable[[], bool]) -> Outcome | None:
+        """Draw constraints of so many variables until nothing is left; None if it was stopped before."""
+        ...
+
+
+class Job(Protocol):
+    """What repetitions work on; can be sent to other processes."""
+
+    @property
+    def key(self) -> str:
+        """The same for the same job."""
+        ...
+
+    @property
+    def threads(self) -> int:
+        """How many threads work side by side, unless another number is asked for."""
+        ...
+
+    def worker(self) -> Worker:
+        """Somebody new to do repetitions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How much to do.
+
+    Parameters
+    ----------
+    size
+        How many variables a constraint has.
+    confidence
+        The probability asked for.
+    repetitions
+        How many; None for as many as there is time for.
+    seconds
+        For how long; None without limit.
+    entropy
+        What all seeds come from.
+    """
+
+    size: int
+    confidence: float
+    repetitions: int | None
+    seconds: float | None
+    entropy: tuple[int, ...]
+
+    def seed(self, number: int) -> np.random.SeedSequence:
+        """That of one repetition."""
+        return np.random.SeedSequence(self.entropy, spawn_key=(self.size, number))
+
+
+def plan(  # noqa: PLR0913  one per option
+    *, parity_size: object, confidence: object, repetitions: object, seconds: object, rng: object, **others: object
+) -> Plan:
+    """Check what was asked; raises where something is not what it should be."""
+    for name, value in (("parity_size", parity_size), ("repetitions", repetitions), ("workers", others.get("workers"))):
+        whole = not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1
+        if not whole and (value is not None or name == "parity_size"):
+            msg = f"{name} is {value!r:.40}; MIPBound takes a whole number of at least 1"
+            raise OptionError(msg)
+    if isinstance(confidence, bool) or not isinstance(confidence, Real):
+        msg = f"confidence is {confidence!r:.40}; a probable bound takes a number between 0 and 1, such as 0.95"
+        raise OptionError(msg)
+    sure = float(confidence)
+    fewest = repetitions_for(max(sure, ALL_FEASIBLE)) if 0.0 < sure < 1.0 else repetitions_for(sure)
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0):
+        msg = f"seconds is {seconds!r:.40}; the time limit is a positive number, or left out for none"
+        raise OptionError(msg)
+    executor, progress = others.get("executor"), others.get("progress")
+    if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
+        msg = f"executor is a {type(executor).__name__}; MIPBound takes a concurrent.futures.Executor, or None for threads"
+        raise OptionError(msg)
+    if progress is not None and not callable(progress):
+        msg = f"progress is a {type(progress).__name__}; MIPBound takes a function of one MIPBound, or None"
+        raise OptionError(msg)
+    count = int(cast("int", repetitions)) if repetitions is not None else fewest if seconds is None else None
+    limit = None if seconds is None else float(cast("float", seconds))
+    return Plan(int(cast("int", parity_size)), sure, count, limit, entropy(rng))
+
+
+def entropy(rng: object) -> tuple[int, ...]:
+    """What seeds come from: a number, or the next numbers of a generator.
+
+    Examples
+    --------
+    >>> entropy(7)
+    (7,)
+    """
+    if isinstance(rng, np.random.Generator):
+        return tuple(int(part) for part in rng.integers(2**63, size=2))
+    if not isinstance(rng, bool) and isinstance(rng, Integral) and int(rng) >= 0:
+        return (int(rng),)
+    msg = f"rng is {rng!r:.40}; it takes a whole number from 0 on, or a numpy.random.Generator"
+    raise OptionError(msg)
+
+
+@dataclass(slots=True)
+class Run:
+    """The repetitions of one plan.
+
+    Parameters
+    ----------
+    job
+        What they work on.
+    plan
+        How much to do.
+    deadline
+        When to stop.
+    changed
+        Called after each repetition that counts.
+    """
+
+    job: Job
+    plan: Plan
+    deadline: float
+    changed: Callable[[list[Outcome]], None]
+    outcomes: list[Outcome] = field(default_factory=list[Outcome])
+    status: Status = Status.FINISHED
+    _waiting: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
+    _crew: list[Worker] = field(default_factory=list[Worker])
+    _stop: Stop = field(default_factory=Stop)
+    _next: int = 0
+
+    def go(self, executor: Executor | None, workers: int | None) -> None:
+        """Do them, in threads of this process or in an executor; Ctrl-C ends it early."""
+        try:
+            if executor is not None:
+                count = workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+                self._loop(Pending[int](executor), count, afar=True)
+                return
+            count = workers or self.job.threads
+            with ThreadPoolExecutor(min(count, self.plan.repetitions or count)) as threads:
+                self._loop(Pending[int](threads), count, afar=False)
+        except KeyboardInterrupt:  # a second one, or between two steps
+            self.status = Status.INTERRUPTED
+
+    def _loop(self, pending: Pending[int], workers: int, *, afar: bool) -> None:
+        try:
+            while self._fill(pending, workers, afar=afar):
+                for number, found in pending.wait(_TICK):
+                    self._absorb(number, found)
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+            self._drain(pending)
+        finally:
+            self._stop.asked = True
+            pending.cancel()
+
+    def _fill(self, pending: Pending[int], workers: int, *, afar: bool) -> bool:
+        """Give work to idle workers; False if there is nothing to wait for."""
+        most = math.inf if self.plan.repetitions is None else self.plan.repetitions
+        left = self.deadline - perf_counter()
+        while len(pending.labels) < workers and self._next < most and left > 0.0:
+            number, self._next = self._next, self._next + 1
+            if afar:
+                seconds = None if math.isinf(left) else left
+                pending.submit(number, work_afar, number, self.job.key, self.job, self.plan, seconds)
+            else:
+                pending.submit(number, self._work, number)
+        if left <= 0.0 and len(self.outcomes) < most:
+            self.status = Status.TIME_LIMIT
+            self._stop.asked = True
+            pending.cancel()
+        return bool(pending.labels)
+
+    def _work(self, number: int) -> Outcome | None:
+        try:
+            worker = self._crew.pop()
+        except IndexError:
+            worker = self.job.worker()
+        found = worker.repeat(self.plan.size, self.plan.seed(number), self._stopped)
+        self._crew.append(worker)
+        return found
+
+    def _stopped(self) -> bool:
+        return self._stop.asked or perf_counter() > self.deadline
+
+    def _absorb(self, number: int, found: Outcome | None) -> None:
+        if found is None:
+            return
+        self._waiting[number] = found
+        while (following := self._waiting.pop(len(self.outcomes), None)) is not None:
+            self.outcomes.append(following)
+            self.changed(self.outcomes)
+
+    def _drain(self, pending: Pending[int]) -> None:
+        """Take in what workers bring back when they are asked to stop."""
+        self._stop.asked = True
+        pending.cancel()
+        end = perf_counter() + _PATIENCE
+        try:
+            while pending.labels and perf_counter() < end:
+                for number, found in pending.wait(_TICK):
+                    self._absorb(number, found)
+        except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves
+            return
+
+
+_workers: dict[str, Worker] = {}  # in a worker process: those of its last jobs
+
+
+def work_afar(number: int, key: str, job: Job, plan: Plan, seconds: float | None) -> Outcome | None:
+    """What a foreign executor is given; the number makes each call another one, as some executors merge equal calls."""
+    end = math.inf if seconds is None else perf_counter() + seconds
+    worker = _workers.pop(key, None) or job.worker()  # taken out: nobody else in this process may use it meanwhile
+    found = worker.repeat(plan.size, plan.seed(number), lambda: perf_counter() > end)
+    _workers[key] = worker
+    while len(_workers) > _MOST_WORKERS:
+        _workers.pop(next(iter(_workers)), None)
+    return found
