@@ -63,7 +63,7 @@ def parities(variables: int, size: int, seed: np.random.SeedSequence) -> Iterato
     --------
     >>> drawn = parities(8, 3, np.random.SeedSequence(0))
     >>> [next(drawn).variables for _ in range(3)]
-    [[1, 4, 7], [1, 3, 4], [3, 4, 5]]
+    [[1, 2, 3], [3, 5, 7], [2, 4, 5]]
     """
     rng = np.random.default_rng(seed)
     while True:

@@ -65,7 +65,7 @@ class Seeker:
     >>> network = Network.from_arrays([([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], None)], relu_output=True)
     >>> seeker = Seeker(Tree.of(stability(network, Box(-1, 1, dim=2), method="interval")))
     >>> seeker.repeat(2, np.random.SeedSequence(0), lambda: False).draws
-    3
+    4
     """
 
     def __init__(self, tree: Tree) -> None:
