@@ -19,7 +19,7 @@ from time import perf_counter, process_time
 
 import tessella
 from tessella.counting.tree import Tree
-from tessella.probable.networks import Solving, _solving
+from tessella.probable.networks import Solving, _solving, tails
 from tessella.probable.run import Plan
 from tessella.probable.search import Seeker
 
@@ -120,7 +120,7 @@ class FromAll(Seeker):
 
 def compared(paths, given):
     """Seconds per repetition of everything that can do it, on the same constraints."""
-    names = ["search", "from nothing", "from all", "SCIP", "SCIP + short rows", "HiGHS", "Gurobi"]
+    names = ["search", "from nothing", "from all", "without tails", "SCIP", "SCIP + short rows", "HiGHS", "Gurobi"]
     table(
         f"CPU seconds per repetition ({given.repetitions} of them; in brackets: times the search's, and false solutions cut off):",
         "network, k",
@@ -132,7 +132,14 @@ def compared(paths, given):
         scip = _solving(stability, tree, tessella.SCIP())
         short = Solving(scip.tree, scip.model, scip.columns, scip.solver, derived=3)
         jobs = [scip, short, _solving(stability, tree, tessella.HiGHS()), _solving(stability, tree, tessella.Gurobi())]
-        workers = [Seeker(tree), FromNothing(tree), FromAll(tree), *(job.worker() for job in jobs)]
+        ends = list(tails(stability))
+        workers = [
+            Seeker(tree, ends),
+            FromNothing(tree, ends),
+            FromAll(tree, ends),
+            Seeker(tree),
+            *(job.worker() for job in jobs),
+        ]
         for size in SIZES:
             cells, right = [], None
             for name, worker in zip(names, workers, strict=True):
@@ -169,7 +176,9 @@ def main():
     given = parser.parse_args()
     given.without = given.without.split(",")
     paths = [path for seed in given.seeds.split(",") for path in given.nets.glob(f"*_{seed}.npz")]
-    paths = [path for path in paths if path.stem.startswith(tuple(f"{start}_" if start else "" for start in given.only.split(",")))]
+    paths = [
+        path for path in paths if path.stem.startswith(tuple(f"{start}_" if start else "" for start in given.only.split(",")))
+    ]
     paths.sort(key=lambda path: [int(part) for part in path.stem.split("_")])
     print(machine())
     network, box = tessella.load([([[1.0, 2.0], [2.0, 1.0]], [0.1, 0.2])], relu_output=True), tessella.Box.cube(-1, 1, 2)

@@ -10,10 +10,11 @@ from scipy.sparse import csr_array
 import tessella
 from helpers.brute_force import region_patterns
 from tessella.counting.tree import Tree
+from tessella.counting.walk import Search
 from tessella.formulation import Model
 from tessella.formulation.parity import parities
 from tessella.probable.models import Counting
-from tessella.probable.networks import _solving
+from tessella.probable.networks import _solving, tails
 from tessella.probable.result import MIPBound, Subject
 from tessella.probable.run import Plan
 from tessella.probable.search import Seeker
@@ -76,19 +77,46 @@ def test_the_search_draws_as_many_as_a_list_of_all_regions(sizes, biased):
     rng = np.random.default_rng(sum(sizes))
     network = stacked(sizes, rng, biased=biased)
     stability = tessella.stability(network, tessella.Box.cube(-1, 1, sizes[0]))
-    patterns, seeker = unstable_patterns(network, stability), Seeker(Tree.of(stability))
-    for size, number in itertools.product((1, 2, 3, 5), range(25)):
+    patterns, tree = unstable_patterns(network, stability), Tree.of(stability)
+    for seeker in (Seeker(tree), Seeker(tree, list(tails(stability)))):
+        for size, number in itertools.product((1, 2, 3, 5), range(25)):
+            found = seeker.repeat(size, seed(size, number), never)
+            assert found.draws == oracle(patterns, parities(len(patterns[0]), size, seed(size, number)))
+            assert found.given_up == 0
+
+
+@pytest.mark.parametrize("gap", [1e-11, 1e-14, 0.0])
+def test_the_search_sees_regions_that_are_thin(gap):
+    """Hyperplanes that all but coincide, in the first layer and in the last ones, whose own search cannot decide what lies between."""
+    rng = np.random.default_rng(2)
+    first = ([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0 + gap]], [0.0, 0.0, -0.25, -0.25])
+    second = (
+        np.vstack([[[1.0, 0.0, 0.0, 0.0], [1.0, 0.0, gap, 0.0]], rng.normal(size=(3, 4))]),
+        [-0.3, -0.3 - gap, 0.1, -0.2, 0.3],
+    )
+    third = (np.vstack([[[1.0, 1.0, 0.0, 0.0, 0.0]] * 2, rng.normal(size=(2, 5))]), [-0.125, -0.125 - gap, 0.2, -0.1])
+    network = tessella.Network.from_arrays([first, second, third], relu_output=True)
+    stability = tessella.stability(network, tessella.Box.cube(-1, 1, 2))
+    patterns, ends, thin = unstable_patterns(network, stability), list(tails(stability)), 0
+    for tail in ends:
+        search = Search(tail)
+        while search.next(never) is not None:
+            pass
+        thin += len(search.thin)
+    assert thin  # or the test would be of no use
+    seeker = Seeker(Tree.of(stability), ends)
+    for size, number in itertools.product((2, 3, 5), range(40)):
         found = seeker.repeat(size, seed(size, number), never)
         assert found.draws == oracle(patterns, parities(len(patterns[0]), size, seed(size, number)))
-        assert found.given_up == 0
 
 
 def test_where_the_search_begins_does_not_matter():
     """Earlier repetitions decide with how many constraints it begins: in any order, each repetition draws what it draws."""
     network = stacked((4, 7, 5), np.random.default_rng(3))
-    tree = Tree.of(tessella.stability(network, tessella.Box.cube(-1, 1, 4)))
+    stability = tessella.stability(network, tessella.Box.cube(-1, 1, 4))
+    tree = Tree.of(stability)
     alone = [Seeker(tree).repeat(3, seed(3, number), never).draws for number in range(12)]
-    seeker = Seeker(tree)
+    seeker = Seeker(tree, list(tails(stability)))
     assert [seeker.repeat(3, seed(3, number), never).draws for number in reversed(range(12))][::-1] == alone
     for begin in (0, 1, 30):
         seeker._earlier[3] = [begin + 2] * 99

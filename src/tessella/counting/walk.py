@@ -1379,6 +1379,11 @@ class Search(Simplex):
         self._fixed = -1
 
     @property
+    def units(self) -> int:
+        """How many decisions lead to a region."""
+        return self._units
+
+    @property
     def tests(self) -> int:
         """How many linear programs were solved."""
         return int(self._counters[_TESTS])

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -13,12 +13,12 @@ from tessella.counting.by_milp import POSITIVE, of_size_one
 from tessella.counting.checkpoint import domain_digest
 from tessella.counting.tree import Tree
 from tessella.counting.witness import Proof, walls
-from tessella.domain import Domain, check_fit
+from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
 from tessella.formulation.parity import parities
 from tessella.network import Floats, Mask, Network
-from tessella.preactivation import Method
+from tessella.preactivation import Method, PreactivationBounds
 from tessella.probable.lazy import Cuts, repeat
 from tessella.probable.result import MIPBound, Status, Subject
 from tessella.probable.run import Job, Plan, Run, Worker, plan
@@ -111,7 +111,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     )
     if not tree.units or not domain.free_dim:
         return replace(answer, seconds=perf_counter() - begun)  # one region, and nothing to draw from
-    job = Searching(tree) if solver is None else _solving(found, tree, solver)
+    job = Searching(tree, tuple(tails(found))) if solver is None else _solving(found, tree, solver)
     return repeated(answer, job, asked, begun, (executor, workers), progress)
 
 
@@ -144,6 +144,17 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
     return current(run.outcomes, run.status)
 
 
+def tails(found: Stability) -> Iterator[Tree]:
+    """The last layers as networks of their own, fewest first; their inputs are all that the bounds allow."""
+    network, bounds = found.network, found.bounds
+    for number in range(len(network.layers) - 1, 0, -1):
+        box = Box(*bounds.outputs(network, number - 1))
+        own = PreactivationBounds(bounds.lower[number:], bounds.upper[number:], bounds.method)
+        tail = Tree.of(Stability(replace(network, layers=network.layers[number:], source=None), box, own))
+        if tail.units and box.free_dim:
+            yield tail
+
+
 @dataclass(frozen=True, slots=True)
 class Searching:
     """Repetitions by our own search.
@@ -152,9 +163,12 @@ class Searching:
     ----------
     tree
         Where.
+    tails
+        See `tails`.
     """
 
     tree: Tree
+    tails: tuple[Tree, ...] = ()
 
     @property
     def key(self) -> str:
@@ -168,7 +182,7 @@ class Searching:
 
     def worker(self) -> Worker:
         """Somebody to search."""
-        return Seeker(self.tree)
+        return Seeker(self.tree, self.tails)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ constraints as earlier repetitions needed:
 A region is only taken for one if a point in it, whose signs are certain, or exact arithmetic says so.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from statistics import median_low
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -58,6 +58,8 @@ class Seeker:
     ----------
     tree
         The network and its domain.
+    tails
+        The network's last layers as networks of their own, fewest first, on boxes that hold all their inputs; as many as there are.
 
     Examples
     --------
@@ -68,9 +70,10 @@ class Seeker:
     4
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, tails: Sequence[Tree] = ()) -> None:
         """Nothing is known yet."""
         self._tree, self._search = tree, Search(tree)
+        self._tails = [(tree.units - tail.units, Search(tail)) for tail in tails]
         self._exact, self._witness = Exact(tree), Witness(tree.network, tree.domain)
         self._earlier = dict[int, list[int]]()
         box = tree.domain.box
@@ -89,21 +92,38 @@ class Seeker:
         stopped
             Asked every hundredth of a second or so whether to end.
         """
-        self._decisions = self._unconfirmed = self._given_up = 0
-        self._tests = -self._search.tests  # those of the repetition before
-        rows = list(independent(parities(self._tree.units, size, seed)))
+        self._decisions = self._unconfirmed = self._given_up = self._tests = 0
+        drawn = list[Parity]()
+        rows = list(independent(_kept(parities(self._tree.units, size, seed), drawn)))
+        for start, search in self._tails:
+            rows = rows[: self._by_tail(start, search, drawn[: len(rows)], stopped)]
         earlier = self._earlier.setdefault(size, [])
         begin = max(median_low(earlier) - _BELOW, 0) if earlier else len(rows)
-        draws = self._draws(rows, min(begin, len(rows)), stopped)
+        draws = self._draws(rows, min(begin, len(rows)), self._begin, stopped)
         if draws is None or stopped():
             return None
         earlier.append(draws)
-        return Outcome(draws, self._unconfirmed, self._given_up, self._tests + self._search.tests)
+        return Outcome(draws, self._unconfirmed, self._given_up, self._tests)
 
-    def _draws(self, rows: list[Parity], count: int, stopped: Callable[[], bool]) -> int | None:
-        """The first constraint with which there is no region; None if it was stopped, or there is none at all."""
-        begun, satisfied = self._begin(rows[:count]), count
+    def _by_tail(self, start: int, search: Search, drawn: list[Parity], stopped: Callable[[], bool]) -> int:
+        """How many constraints the last layers allow: with one more, what they say of these layers alone is not possible there."""
+        births, rows = list[int](), list[Parity]()
+        for number, row in on_last(drawn, start):
+            births.append(number)
+            rows.append(row)
+        rows = list(independent(iter(rows)))
+        found = self._draws(rows, len(rows), lambda some: self._began(search, some, None), stopped)
+        return births[found - 1] if found is not None and 0 < found <= len(rows) else len(drawn)
+
+    @staticmethod
+    def _draws(
+        rows: list[Parity], count: int, begin: "Callable[[list[Parity]], _Begun]", stopped: Callable[[], bool]
+    ) -> int | None:
+        """The first constraint with which there is no region, or one more than there are; None if it was stopped."""
+        begun, satisfied = begin(rows[:count]), count
         for region in begun.regions(stopped):
+            if count == len(rows):  # all of them hold, also where only the first units of a region are known
+                return len(rows) + 1
             satisfied = next((number for number, row in enumerate(rows) if not row.holds(region)), len(rows))
             if satisfied == len(rows):
                 return len(rows) + 1
@@ -117,15 +137,20 @@ class Seeker:
             last = rows[count - 1]
             if last.mask:
                 opposite = Parity(last.mask, 1 - last.odd)
-                if next(self._begin([*rows[: count - 1], opposite]).regions(stopped), None) is not None:
+                if next(begin([*rows[: count - 1], opposite]).regions(stopped), None) is not None:
                     return count
             count -= 1
         return None if stopped() else 0
 
     def _begin(self, rows: list[Parity]) -> "_Begun":
-        self._tests += self._search.tests
-        self._search.begin()
-        return _Begun(self._search, self._tree.units, rows, self._confirmed, self._exists)
+        return self._began(self._search, rows, (self._confirmed, self._exists))
+
+    def _began(self, search: Search, rows: list[Parity], check: "_Check | None") -> "_Begun":
+        search.begin()
+        return _Begun(search, rows, check, self._count)
+
+    def _count(self, tests: int) -> None:
+        self._tests += tests
 
     def _confirmed(self, prefix: bytes, point: Floats) -> bool:
         """Whether a region is there: its point says so, or exact arithmetic does."""
@@ -145,19 +170,27 @@ class Seeker:
         return self._exact.exists(prefix)
 
 
-class _Begun:
-    """A search that has begun with some constraints, to which others may be added."""
+_Check: TypeAlias = tuple[Callable[[bytes, Floats], bool], Callable[[bytes], bool]]
 
-    def __init__(
-        self,
-        search: Search,
-        units: int,
-        rows: list[Parity],
-        confirmed: Callable[[bytes, Floats], bool],
-        exists: Callable[[bytes], bool],
-    ) -> None:
-        self._search, self._units, self._rows = search, units, dict[int, Parity]()
-        self._confirmed, self._exists = confirmed, exists
+
+class _Begun:
+    """A search that has begun with some constraints, to which others may be added.
+
+    Parameters
+    ----------
+    search
+        Who searches.
+    rows
+        What holds from the start.
+    check
+        Whether a region that was found is there, and whether a thin cell is; None to take all that may be one for a region,
+        of which only the first units may be known.
+    count
+        Told how many linear programs were solved.
+    """
+
+    def __init__(self, search: Search, rows: list[Parity], check: _Check | None, count: Callable[[int], None]) -> None:
+        self._search, self._rows, self._check, self._count = search, dict[int, Parity](), check, count
         for row in rows:
             self.add(row)
 
@@ -175,20 +208,54 @@ class _Begun:
     def regions(self, stopped: Callable[[], bool]) -> Iterator[int]:
         """Regions that satisfy all constraints known by then; first those that floating-point arithmetic finds."""
         search = self._search
-        while (prefix := search.next(stopped)) is not None:
-            if self._confirmed(prefix, search.point()):
+        while (prefix := self._next(stopped)) is not None:
+            if self._check is None or self._check[0](prefix, search.point()):
                 yield bits(prefix)
         while search.thin and not stopped():
             prefix = search.thin.pop()
-            if self._allowed(prefix) and self._exists(prefix):
-                if len(prefix) == self._units:
+            if not self._allowed(prefix):
+                continue
+            if self._check is None:
+                yield bits(prefix)
+            elif self._check[1](prefix):
+                if len(prefix) == search.units:
                     yield bits(prefix)
                 else:
                     search.thin += [prefix + b"\0", prefix + b"\1"]
 
+    def _next(self, stopped: Callable[[], bool]) -> bytes | None:
+        before = self._search.tests
+        prefix = self._search.next(stopped)
+        self._count(self._search.tests - before)
+        return prefix
+
     def _allowed(self, prefix: bytes) -> bool:
         assignment = bits(prefix)
         return all(row.holds(assignment) for last, row in self._rows.items() if last < len(prefix))
+
+
+def _kept(drawn: Iterator[Parity], seen: list[Parity]) -> Iterator[Parity]:
+    for parity in drawn:
+        seen.append(parity)
+        yield parity
+
+
+def on_last(drawn: Sequence[Parity], start: int) -> Iterator[tuple[int, Parity]]:
+    """What constraints say of the variables from ``start`` on alone, numbered from there, each with how many constraints say so.
+
+    Examples
+    --------
+    >>> list(on_last([Parity(0b101, 1), Parity(0b1100, 0)], 2))
+    [(1, Parity(mask=3, odd=0))]
+    """
+    rows = dict[int, Parity]()
+    for number, (mask, odd) in enumerate(drawn):
+        while mask and (row := rows.get(mask & -mask)):
+            mask, odd = mask ^ row.mask, odd ^ row.odd  # noqa: PLW2901  reduced by those before it
+        if mask:
+            rows[mask & -mask] = Parity(mask, odd)
+            if not mask & ((1 << start) - 1):
+                yield number, Parity(mask >> start, odd)
 
 
 def independent(drawn: Iterator[Parity]) -> Iterator[Parity]:
