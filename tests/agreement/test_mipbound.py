@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 
 import tessella
 from helpers.brute_force import region_patterns
+from helpers.odd_networks import random_case
 from tessella.counting.tree import Tree
 from tessella.counting.walk import Search
 from tessella.formulation import Model
@@ -83,6 +84,29 @@ def test_the_search_draws_as_many_as_a_list_of_all_regions(sizes, biased):
             found = seeker.repeat(size, seed(size, number), never)
             assert found.draws == oracle(patterns, parities(len(patterns[0]), size, seed(size, number)))
             assert found.given_up == 0
+
+
+@pytest.mark.parametrize("start", range(0, 120, 20))
+def test_the_search_on_odd_networks(start):
+    """Skips, units that depend on others, polytopes, fixed inputs, hyperplanes through corners and all but through them."""
+    seen = 0
+    for number in range(start, start + 20):
+        case = random_case([77, number], largest=150, most_inputs=5)
+        network, domain = case.network, case.domain
+        stability = tessella.stability(network, domain, method="linear")
+        tree = Tree.of(stability)
+        if not tree.units or not domain.free_dim:
+            continue
+        seen += 1
+        unstable = np.concatenate([mask[layer.rectified] for mask, layer in zip(stability.unstable, network.layers, strict=True)])
+        regions = region_patterns(case.layers, case.lower, case.upper, case.matrix, case.offset)
+        patterns = list({tuple(np.array(pattern)[unstable].astype(int).tolist()) for pattern in regions})
+        seeker = Seeker(tree, list(tails(stability)))
+        for size, repetition in itertools.product((1, 2, 3), range(6)):
+            found = seeker.repeat(size, seed(size, repetition), never)
+            assert found.given_up == 0
+            assert found.draws == oracle(patterns, parities(tree.units, size, seed(size, repetition))), number
+    assert seen > 10
 
 
 @pytest.mark.parametrize("gap", [1e-11, 1e-14, 0.0])

@@ -67,7 +67,8 @@ def mipbound(  # noqa: PLR0913  one keyword per option
         Stop after this time, with what is known by then; None for no limit.  The number of repetitions then depends on how long they take, which
         the probabilities do not know of: choose ``repetitions`` where that matters.
     stability
-        The units that never change their state on the domain, if they are known; else they are found by exact ranges.
+        The units that never change their state on the domain, if they are known; else they are found by exact ranges (by linear
+        bounds for networks of many thousand weights).
     rng
         A seed, or a generator.
     executor
@@ -248,11 +249,12 @@ def _solving(found: Stability, tree: Tree, solver: LazySolver) -> Solving:
 
 
 def _ranges(network: Network, domain: Domain, seconds: float, executor: Executor | None, workers: int | None) -> Stability:
-    """Exact ranges of all units, as the paper has them."""
+    """Exact ranges of all units, as the paper has them; linear ones where that would take minutes."""
+    method = Method.MILP if Tree(network, domain).is_small else Method.LINEAR
     if executor is not None:
-        return find_stability(network, domain, method=Method.MILP, seconds_per_unit=seconds, executor=executor)
+        return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=executor)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
-        return find_stability(network, domain, method=Method.MILP, seconds_per_unit=seconds, executor=threads)
+        return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads)
 
 
 def check_solver(solver: object, size: int) -> None:
