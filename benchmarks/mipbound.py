@@ -129,8 +129,8 @@ def compared(paths, given):
     for path in paths:
         _, _, stability, _ = load(path)
         tree = Tree.of(stability)
-        scip = _solving(stability, tree, tessella.SCIP())
-        short = Solving(scip.tree, scip.model, scip.columns, scip.solver, derived=3)
+        short = _solving(stability, tree, tessella.SCIP())
+        scip = Solving(short.tree, short.model, short.columns, short.solver, derived=0)
         jobs = [scip, short, _solving(stability, tree, tessella.HiGHS()), _solving(stability, tree, tessella.Gurobi())]
         ends = list(tails(stability))
         workers = [

@@ -19,7 +19,7 @@ from tessella.formulation import Model, formulate
 from tessella.formulation.parity import parities
 from tessella.network import Floats, Mask, Network
 from tessella.preactivation import Method, PreactivationBounds
-from tessella.probable.lazy import Cuts, repeat
+from tessella.probable.lazy import SHORT, Cuts, repeat
 from tessella.probable.result import MIPBound, Status, Subject
 from tessella.probable.run import Job, Plan, Run, Worker, plan
 from tessella.probable.search import Outcome, Seeker
@@ -208,7 +208,7 @@ class Solving:
     model: Model
     columns: tuple[int, ...]
     solver: LazySolver
-    derived: int = 0
+    derived: int = SHORT
 
     @property
     def key(self) -> str:

@@ -1,9 +1,13 @@
 """One repetition by a search of our own, on the compiled linear programs of the counter.
 
 How many constraints a repetition draws until nothing is left is settled by the constraints alone: it is the smallest r such that no
-region satisfies the first r of them, whichever regions a solver would have met (for a solver that errs in nothing).  So they may be looked at in any
-order.  Constraints that contradict each other without any region limit r from above.  The search begins with about as many
-constraints as earlier repetitions needed:
+region satisfies the first r of them, whichever regions a solver would have met.  So they may be looked at in any order.
+
+Two things limit r from above before any region is looked for.  Constraints contradict each other sooner or later.  And what they say of the
+last layers alone may be impossible there, even if these layers' inputs were free in a box: that is a smaller search, without
+which the larger one would find out again and again, below every pattern of the first layers.
+
+Then the search begins with about as many constraints as earlier repetitions needed:
 
 - if a region satisfies them, constraints are added until one cuts it, and the search goes on from there: what held no region
   holds none with more constraints;
