@@ -17,7 +17,7 @@ Confirm: TypeAlias = Callable[[Mask, Floats], bool]
 """Whether an assignment of the binary columns is one, given it and the solver's solution."""
 
 SHORT = 3
-"""The largest constraints that are added although they only follow from others: with five variables each, SCIP took a third of the time."""
+"""The largest constraints that are added although they only follow from others: SCIP took a third of the time for XOR-5 on two of three networks."""
 
 _PATIENCE = 100  # solutions in a row that violate what they were told; then the solver is given up
 
