@@ -34,6 +34,7 @@ _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
 _FEW = 16  # regions: what may hold more is not counted by exact arithmetic in one go
 _MOST_CREWS = 2  # trees whose walkers a worker process keeps
 _PLANES = 6  # free inputs up to which cells are held by their vertices
+_WIDE = 8  # units of the first layer from which on walking by points was faster
 
 
 def walker_for(tree: Tree) -> Walker:
@@ -42,9 +43,19 @@ def walker_for(tree: Tree) -> Walker:
         from tessella.counting.cells import Vertices  # noqa: PLC0415  loads the compiler
 
         return Vertices(tree)
-    from tessella.counting.walk import Simplex  # noqa: PLC0415  loads the compiler
+    if is_wide(tree):
+        from tessella.counting.hulls import Hulls  # noqa: PLC0415
+
+        return Hulls(tree)
+    from tessella.counting.walk import Simplex  # noqa: PLC0415
 
     return Simplex(tree)
+
+
+def is_wide(tree: Tree) -> bool:
+    """Whether a tree is walked by points: on a box, below a wide first layer that is narrower than the inputs."""
+    first, inputs = tree.scaled.weights[0].shape
+    return _WIDE <= first < inputs and not len(tree.scaled.constants)
 
 
 def is_ready(free_dim: int) -> bool:

@@ -20,8 +20,7 @@ one included) that meet inside it (Zaslavsky 1975).  These sets are closed under
 small ones that do not, and points of intersections that lie on both sides of a further hyperplane settle most of the others without
 a linear program.  Hyperplanes that depend on each other are walked instead.
 
-All compiled code of this walk is in this one file: the on-disk cache does not notice a changed callee in another file.  State is
-passed as plain arrays; tuples and views inside compiled code cost reference counting.  Calls carry a dozen of them, hence the formatting.
+Where the first layer is wide and narrower than the inputs, `tessella.counting.hulls` is faster and leaves to this walk what it cannot decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,6 +29,31 @@ from typing import Any
 
 import numpy as np
 
+from tessella.counting import rows as steps
+from tessella.counting.rows import (
+    DEEP,
+    DOWN,
+    EPS,
+    HARD,
+    ITERATIONS,
+    LEFT,
+    PLAIN,
+    POSITION,
+    REGIONS,
+    ROWS,
+    SPLITS,
+    STATE,
+    TESTS,
+    THIN,
+    combine,
+    compose,
+    exchange,
+    leave,
+    place,
+    price,
+    quick_sign,
+    turning,
+)
 from tessella.counting.tree import Node, Slice, Tree
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
@@ -39,27 +63,22 @@ FEASIBLE, INFEASIBLE, UNCLEAR = 0, 1, 2
 DONE, MORE, FOUND = 0, 1, 2
 
 MARGIN = 1e-9  # of a row's size
-_EDGE = 1.0 - 1e-9  # inputs stay this far inside their ends
-_CLOSE = 1e-10  # how far from its bound a row or an input may end
-_PIVOT = 1e-9
-_ROUNDING = 1e-12  # the largest relative error of a row that is trusted
-_EPS = 2.220446049250313e-16
+EDGE = 1.0 - 1e-9  # inputs stay this far inside their ends
+CLOSE = 1e-10  # how far from its bound a row or an input may end
+PIVOT = 1e-9
 _FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
 _REFACTOR_EVERY = 40
-_MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
+MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
 _ENTERED = -9
-_BLOCK = 64  # breakpoints that are looked through at once
 _CHUNK = 0.01  # seconds between looks at the clock
+_CAREFUL = 2  # linear programs at once below a hard node
 _STATES = 1 << 28  # bytes for states; what lies deeper is left open, and walked from its own prefix later
 
 # places of the counters
-_TESTS, _ITERATIONS, _REGIONS, _POSITION, _STATE, _ROWS, _DOWN, _LEFT, _SPLITS, _PLAIN, _CORE, _REUSED, _FACES, _EXTRA = range(14)
-_THIN, _DEEP = 0, 1  # why a node is left
+_CORE, _REUSED, _FACES, _EXTRA = range(10, 14)
 
 
-_compiled = compiler(
-    _nrt=False
-)  # nothing is allocated; counting references to arguments took a third of the time with few inputs
+_compiled = compiler(steps.__file__, _nrt=False)
 
 # fmt: off
 
@@ -123,31 +142,6 @@ def _copy(s: int, t: int, lists: Any, inverse: Floats, vectors: Floats, costs: A
 
 
 @_compiled
-def _combine(frame: Floats, scratch: Floats) -> None:
-    """The combination scratch 3 of the frame's rows, in scratch 4; four rows at a time."""
-    p, n = frame.shape
-    c = 0
-    if p >= 4:
-        r0, r1, r2, r3 = scratch[3, 0], scratch[3, 1], scratch[3, 2], scratch[3, 3]
-        for j in range(n):
-            scratch[4, j] = r0 * frame[0, j] + r1 * frame[1, j] + r2 * frame[2, j] + r3 * frame[3, j]
-        c = 4
-    else:
-        for j in range(n):
-            scratch[4, j] = 0.0
-    while c + 4 <= p:
-        r0, r1, r2, r3 = scratch[3, c], scratch[3, c + 1], scratch[3, c + 2], scratch[3, c + 3]
-        for j in range(n):
-            scratch[4, j] += r0 * frame[c, j] + r1 * frame[c + 1, j] + r2 * frame[c + 2, j] + r3 * frame[c + 3, j]
-        c += 4
-    while c < p:
-        r0 = scratch[3, c]
-        for j in range(n):
-            scratch[4, j] += r0 * frame[c, j]
-        c += 1
-
-
-@_compiled
 def _restart(s: int, identity: bool, columns: Floats, lists: Any, vectors: Floats, costs: Any, start: Any) -> None:
     """The empty basis: every input at the end that its cost asks for."""
     n, p = columns.shape
@@ -156,168 +150,12 @@ def _restart(s: int, identity: bool, columns: Floats, lists: Any, vectors: Float
         vectors[s, c] = 0.0
     for j in range(n):
         costs[s, j] = start[j]
-        side = _EDGE if start[j] > 0.0 else -_EDGE
+        side = EDGE if start[j] > 0.0 else -EDGE
         if identity:
             vectors[s, j] = side
         else:
             for c in range(p):
                 vectors[s, c] += side * columns[j, c]
-
-
-@_compiled
-def _price(light: Any, scratch: Floats, prices: Any) -> None:
-    """The combination scratch 3 of the frame's rows in single precision, in prices 0; four rows at a time."""
-    p, n = light.shape
-    c = 0
-    if p >= 4:
-        r0, r1, r2, r3 = np.float32(scratch[3, 0]), np.float32(scratch[3, 1]), np.float32(scratch[3, 2]), np.float32(scratch[3, 3])
-        for j in range(n):
-            prices[0, j] = r0 * light[0, j] + r1 * light[1, j] + r2 * light[2, j] + r3 * light[3, j]
-        c = 4
-    else:
-        for j in range(n):
-            prices[0, j] = 0.0
-    while c + 4 <= p:
-        r0, r1, r2, r3 = np.float32(scratch[3, c]), np.float32(scratch[3, c + 1]), np.float32(scratch[3, c + 2]), np.float32(scratch[3, c + 3])
-        for j in range(n):
-            prices[0, j] += r0 * light[c, j] + r1 * light[c + 1, j] + r2 * light[c + 2, j] + r3 * light[c + 3, j]
-        c += 4
-    while c < p:
-        r0 = np.float32(scratch[3, c])
-        for j in range(n):
-            prices[0, j] += r0 * light[c, j]
-        c += 1
-
-
-@_compiled
-def _breakpoint(s: int, need: float, limit: float, costs: Any, prices: Any, bits: Any, order: Any) -> int:
-    """The input at which the falling dual function turns: breakpoints before it add up to less than is needed; -1 if none before the limit.
-
-    Prices 1 becomes the breakpoints (infinite where there is none), prices 2 their weights.  The integers behind positive floats are in the same order, so that
-    halving intervals of them separates breakpoints of any size; the passes over all inputs are vectorised, unlike a sort.
-    """
-    n = costs.shape[1]
-    none, zero, one, two, end = np.float32(np.inf), np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(limit)
-    for j in range(n):  # plain loops: what is mixed is not vectorised
-        step = -costs[s, j] / prices[0, j]
-        prices[1, j] = step if step > zero else none
-        prices[2, j] = two * abs(prices[0, j])
-    total, most = zero, zero
-    for j in range(n):
-        inside = prices[1, j] < end
-        total += prices[2, j] if inside else zero
-        most += one if inside else zero
-    if total < need or most == zero:
-        return -1
-    prices[3, 0] = end
-    smallest, high, least, below = bits[1, 0], np.int64(bits[3, 0]), zero, zero
-    for j in range(n):
-        smallest = min(smallest, bits[1, j])
-    low = np.int64(smallest)
-    while most - least > np.float32(6.0) and high - low > 1:
-        cut = np.int32((low + high) // 2)
-        part, count = zero, zero
-        for j in range(n):
-            inside = bits[1, j] < cut
-            part += prices[2, j] if inside else zero
-            count += one if inside else zero
-        if part >= need:
-            high, most = np.int64(cut), count
-        else:
-            low, least, below = np.int64(cut), count, part
-    found, first, last = 0, np.int32(low), np.int32(high)
-    for block in range(0, n, _BLOCK):
-        count = zero
-        for j in range(block, min(block + _BLOCK, n)):
-            count += one if (bits[1, j] >= first) & (bits[1, j] < last) else zero
-        if count > zero:
-            for j in range(block, min(block + _BLOCK, n)):
-                if (bits[1, j] >= first) & (bits[1, j] < last):
-                    order[found] = j
-                    found += 1
-    for place in range(found):
-        best = place
-        for i in range(place + 1, found):
-            if prices[1, order[i]] < prices[1, order[best]]:
-                best = i
-        order[place], order[best] = order[best], order[place]
-        below += prices[2, order[place]]
-        if below >= need:
-            return order[place]
-    return order[found - 1] if found else -1
-
-
-@_compiled
-def _exchange(
-    s: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, scratch: Floats, leaving: int,
-    entering: int, theta: float, side: float, pivot: float,
-) -> None:
-    """Update basis, inverse and multipliers.
-
-    ``leaving`` is q for the basic input at q, or k + r for row r; ``entering`` is j for an input, -1 - i for the tight row at i.
-    Scratch 0 holds the multipliers' rates, scratch 1 the leaving variable's row of the inverse, or its product with it.
-    """
-    p, y, k = rows.shape[1] - 3, 2 * (rows.shape[1] - 3), lists[s, 2, 0]
-    for i in range(k):
-        vectors[s, y + i] += theta * scratch[0, i]
-    if entering >= 0:
-        for i in range(k):
-            row = lists[s, 0, i]
-            if identity:
-                value = rows[row, entering]
-            else:
-                value = 0.0
-                for c in range(p):
-                    value += rows[row, c] * columns[entering, c]
-            scratch[3, i] = value
-        for q in range(k):
-            total = 0.0
-            for i in range(k):
-                total += inverse[s, q, i] * scratch[3, i]
-            scratch[2, q] = total
-    if leaving >= k and entering >= 0:  # a row becomes tight, an input basic: border
-        for q in range(k):
-            factor = scratch[2, q] / pivot
-            for i in range(k):
-                inverse[s, q, i] += factor * scratch[1, i]
-            inverse[s, q, k] = -factor
-        for i in range(k):
-            inverse[s, k, i] = -scratch[1, i] / pivot
-        inverse[s, k, k] = 1.0 / pivot
-        lists[s, 0, k], lists[s, 1, k], lists[s, 2, 0] = leaving - k, entering, k + 1
-        vectors[s, y + k] = side * theta
-    elif leaving >= k:  # one row for another
-        gone = -1 - entering
-        for q in range(k):
-            value = inverse[s, q, gone] / scratch[1, gone]
-            for i in range(k):
-                inverse[s, q, i] -= value * scratch[1, i]
-            inverse[s, q, gone] = value
-        lists[s, 0, gone] = leaving - k
-        vectors[s, y + gone] = side * theta
-    elif entering >= 0:  # one input for another
-        pivot = scratch[2, leaving]
-        for i in range(k):
-            inverse[s, leaving, i] /= pivot
-        for q in range(k):
-            if q != leaving:
-                for i in range(k):
-                    inverse[s, q, i] -= scratch[2, q] * inverse[s, leaving, i]
-        lists[s, 1, leaving] = entering
-    else:  # an input leaves, a row becomes loose: shrink
-        gone = -1 - entering
-        pivot = inverse[s, leaving, gone]
-        for q in range(k):
-            if q != leaving:
-                value = inverse[s, q, gone] / pivot
-                for i in range(k):
-                    inverse[s, q, i] -= value * inverse[s, leaving, i]
-        for i in range(k):
-            inverse[s, leaving, i] = inverse[s, k - 1, i]
-        for q in range(k):
-            inverse[s, q, gone] = inverse[s, q, k - 1]
-        lists[s, 1, leaving], lists[s, 0, gone], lists[s, 2, 0] = lists[s, 1, k - 1], lists[s, 0, k - 1], k - 1
-        vectors[s, y + gone] = vectors[s, y + k - 1]
 
 
 @_compiled
@@ -353,7 +191,7 @@ def _solve(
     """Find a point of the cell of the first ``count`` rows, those from ``equal`` on being equations, starting from state s."""
     n, p = columns.shape
     y = 2 * p
-    counters[_TESTS] += 1
+    counters[TESTS] += 1
     restarted, steps = False, 0
     while True:
         k = lists[s, 2, 0]
@@ -377,9 +215,9 @@ def _solve(
             else:
                 for c in range(p):
                     vectors[s, p + c] += value * columns[j, c]
-            over = abs(value) - _EDGE
-            fine = fine and over <= _CLOSE  # false for what is not a number, too
-            if over > _CLOSE:
+            over = abs(value) - EDGE
+            fine = fine and over <= CLOSE  # false for what is not a number, too
+            if over > CLOSE:
                 norm = 0.0
                 if identity or p <= 12 or p > 64:  # as if the rows were orthogonal: where that was faster
                     for i in range(k):
@@ -403,8 +241,8 @@ def _solve(
             total = rows[row, p] - (0.0 if row >= equal else MARGIN)
             for c in range(p):
                 total += rows[row, c] * vectors[s, p + c]
-            fine = fine and total >= -_CLOSE and (row < equal or total <= _CLOSE)
-            if total < -_CLOSE or (row >= equal and total > _CLOSE):
+            fine = fine and total >= -CLOSE and (row < equal or total <= CLOSE)
+            if total < -CLOSE or (row >= equal and total > CLOSE):
                 score = total * total / rows[row, p + 1]
                 if score > best:
                     leaving, best, violation = k + row, score, total
@@ -426,7 +264,7 @@ def _solve(
             _restart(s, identity, columns, lists, vectors, costs, start)
             continue
         steps += 1
-        counters[_ITERATIONS] += 1
+        counters[ITERATIONS] += 1
         lists[s, 2, 1] += 1
         # the direction: rates of the multipliers (scratch 0) and of the combined row (scratch 3), then of the costs (scratch 4)
         if leaving >= k:
@@ -464,32 +302,38 @@ def _solve(
             for j in range(n):
                 prices[0, j] = scratch[3, j]
         else:
-            _price(light, scratch, prices)
+            price(light, scratch, prices)
         for q in range(k):
             prices[0, lists[s, 1, q]] = 0.0
         # the long-step ratio test
         theta, entering = np.inf, -n - 1
         for i in range(k):
-            if scratch[0, i] < -_PIVOT and lists[s, 0, i] < equal:
+            if scratch[0, i] < -PIVOT and lists[s, 0, i] < equal:
                 step = max(vectors[s, y + i], 0.0) / -scratch[0, i]
                 if step < theta:
                     theta, entering = step, -1 - i
         pivot = 1.0
         while True:
-            spot = _breakpoint(s, worst, theta, costs, prices, bits, order)
+            spot = turning(s, worst, theta, costs, prices, bits, order)
             if spot < 0:
                 break
             pivot = scratch[3, spot] if identity else 0.0
             if not identity:
                 for c in range(p):
                     pivot += scratch[3, c] * columns[spot, c]
-            if abs(pivot) > _PIVOT and abs(pivot) > 0.5 * abs(prices[0, spot]):
+            if abs(pivot) > PIVOT and abs(pivot) > 0.5 * abs(prices[0, spot]):
                 theta, entering = np.float64(prices[1, spot]), spot
                 break
             prices[0, spot] = 0.0  # single precision made it up
         if entering < -n:  # no end to it: a combination of rows that is negative everywhere, unless it is too close to call
             proof = _empty(s, leaving - k, side, equal, identity, frame, rows, lists, scratch, counters)
             return INFEASIBLE if proof else UNCLEAR
+        if entering >= 0 and leaving >= k and k + 1 >= lists.shape[2]:  # more equations than unknowns: rounding made the pivot up
+            if restarted:
+                return UNCLEAR
+            restarted, steps = True, 0
+            _restart(s, identity, columns, lists, vectors, costs, start)
+            continue
         # walk there: flip what changes its sign, then exchange; rounding must not change any other sign
         step = np.float32(theta)
         for j in range(n):
@@ -498,14 +342,14 @@ def _solve(
             costs[s, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
         for j in range(n):
             if prices[1, j] < step:
-                flip = 2.0 * _EDGE if prices[0, j] > 0.0 else -2.0 * _EDGE
+                flip = 2.0 * EDGE if prices[0, j] > 0.0 else -2.0 * EDGE
                 if identity:
                     vectors[s, j] += flip
                 else:
                     for c in range(p):
                         vectors[s, c] += flip * columns[j, c]
         if entering >= 0:
-            flip = _EDGE if prices[0, entering] > 0.0 else -_EDGE
+            flip = EDGE if prices[0, entering] > 0.0 else -EDGE
             costs[s, entering] = 0.0
             if identity:
                 vectors[s, entering] += flip
@@ -516,11 +360,11 @@ def _solve(
             j = lists[s, 1, leaving]
             costs[s, j] = np.float32(side * max(theta, 1e-30))
             if identity:
-                vectors[s, j] += side * _EDGE
+                vectors[s, j] += side * EDGE
             else:
                 for c in range(p):
-                    vectors[s, c] += side * _EDGE * columns[j, c]
-        _exchange(s, identity, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
+                    vectors[s, c] += side * EDGE * columns[j, c]
+        exchange(s, identity, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
 
 
 @_compiled
@@ -555,67 +399,11 @@ def _empty(
         for c in range(p):
             total += abs(scratch[3, c])
     else:
-        _combine(frame, scratch)
+        combine(frame, scratch)
         for j in range(n):
             total += abs(scratch[4, j])
     counters[_CORE], counters[_EXTRA] = core, extra
     return total + 4.0 * MARGIN * size < 0.0
-
-
-@_compiled
-def _compose(
-    layer: int, layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats, scratch: Floats
-) -> None:
-    """The rows of one layer's units in this cell, from those of the layer before, each with a bound on its rounding error."""
-    first, units, before, reads, at = layout[layer, 0], layout[layer, 1], layout[layer - 1, 0], layout[layer - 1, 1], layout[layer, 2]
-    p = combined.shape[1] - 1
-    for j in range(reads):
-        if active[before + j]:
-            total = 0.0
-            for c in range(p + 1):
-                total += abs(combined[before + j, c])
-            scratch[6, j] = total
-    for i in range(units):
-        g = first + i
-        for c in range(p):
-            combined[g, c] = 0.0
-        combined[g, p] = biases[g]
-        size, error, terms = abs(biases[g]), 0.0, 2
-        for j in range(reads):
-            if active[before + j]:
-                weight = weights[at + i * reads + j]
-                if weight != 0.0:
-                    for c in range(p + 1):
-                        combined[g, c] += weight * combined[before + j, c]
-                    size += abs(weight) * scratch[6, j]
-                    error += abs(weight) * errors[before + j]
-                    terms += 1
-        errors[g] = 1.0001 * error + (terms * _EPS * size if terms > 2 else 0.0)
-
-
-@_compiled
-def _place(
-    g: int, side: float, at: int, identity: bool, gram: Floats, combined: Floats, errors: Floats, rows: Floats
-) -> None:
-    """Put a unit's row on the stack, scaled; behind it the square of its length in the space of inputs, and its rounding error."""
-    p = combined.shape[1] - 1
-    total = 0.0
-    for c in range(p + 1):
-        total += abs(combined[g, c])
-    scale = side / total
-    for c in range(p + 1):
-        rows[at, c] = scale * combined[g, c]
-    total = 0.0
-    for c in range(p):
-        if identity:
-            total += rows[at, c] * rows[at, c]
-        else:
-            value = 0.0
-            for e in range(p):
-                value += gram[c, e] * rows[at, e]
-            total += value * rows[at, c]
-    rows[at, p + 1] = max(total, 1e-30)
-    rows[at, p + 2] = errors[g] * abs(scale) + 8.0 * _EPS
 
 
 @_compiled
@@ -626,23 +414,6 @@ def _value(s: int, at: int, rows: Floats, vectors: Floats) -> float:
     for c in range(p):
         total += rows[at, c] * vectors[s, p + c]
     return total
-
-
-@_compiled
-def _quick(g: int, combined: Floats, errors: Floats) -> int:
-    """A unit's sign where its row alone decides it: 1, 0, or -1 if it does not, -2 if the row is not to be trusted."""
-    p = combined.shape[1] - 1
-    size = 0.0
-    for c in range(p):
-        size += abs(combined[g, c])
-    constant, error = combined[g, p], errors[g]
-    if size == 0.0 and error == 0.0:
-        return 1 if constant > 0.0 else 0
-    if constant - size * (1.0 + 1e-12) > error:
-        return 1
-    if constant + size * (1.0 + 1e-12) < -error:
-        return 0
-    return -2 if error > _ROUNDING * (size + abs(constant)) else -1
 
 
 @_compiled
@@ -698,7 +469,7 @@ def _proved(
         for c in range(p):
             constant += abs(scratch[3, c])
     else:
-        _combine(frame, scratch)
+        combine(frame, scratch)
         for j in range(n):
             constant += abs(scratch[4, j])
     return constant + 4.0 * MARGIN * total < 0.0
@@ -761,15 +532,15 @@ def _faces(
     for u in range(position, len(unit_of)):
         if stable_at[u] <= position:
             continue
-        quick = _quick(unit_of[u], combined, errors)
+        quick = quick_sign(unit_of[u], combined, errors)
         if quick == -2:
             return -2
         if quick >= 0:
             stable_at[u] = position
             continue
-        if crossing > _MOST_FACES:
+        if crossing > MOST_FACES:
             continue
-        _place(unit_of[u], 1.0, r, identity, gram, combined, errors, rows)
+        place(unit_of[u], 1.0, r, identity, gram, combined, errors, rows)
         positive = _value(s, r, rows, vectors) > 0.0
         if _proved(u, position, positive, r, identity, frame, rows, row_of, signs, proofs, shares, scratch):
             counters[_REUSED] += 1
@@ -789,7 +560,7 @@ def _faces(
         for c in range(rows.shape[1]):
             planes[crossing, c] = rows[r, c]
         crossing += 1
-    if crossing > _MOST_FACES:
+    if crossing > MOST_FACES:
         return -1
     counters[_FACES] += 1
     result, known, against, base, points = 1, 0, 0, s + 1 + crossing, crossing + 1
@@ -933,16 +704,6 @@ def _faces(
 
 
 @_compiled
-def _leave(kind: int, length: int, splits: int, signs: Any, left: Any, counters: Any) -> None:
-    """Note a prefix that is not counted here."""
-    at = counters[_LEFT]
-    left[at, 0], left[at, 1], left[at, 2] = kind, length, splits
-    for u in range(length):
-        left[at, 3 + u] = signs[u]
-    counters[_LEFT] += 1
-
-
-@_compiled
 def walk(
     limit: int, fixed: int, signs: Any, nodes: Any, left: Any, unit_of: Any, layer_of: Any, row_of: Any, codes: Any, proofs: Any,
     shares: Floats, stable_at: Any, layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats,
@@ -954,9 +715,9 @@ def walk(
     Columns of ``nodes``, one row per unit: whether its other side waits, that side's state, rows, and splits above.
     """
     units = len(unit_of)
-    u, s, r, down, splits = counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN], counters[_SPLITS]
+    u, s, r, down, splits = counters[POSITION], counters[STATE], counters[ROWS], counters[DOWN], counters[SPLITS]
     status = MORE
-    while counters[_TESTS] < limit and counters[_LEFT] + 2 < len(left):
+    while counters[TESTS] < limit and counters[LEFT] + 2 < len(left):
         if not down:
             u -= 1
             while u >= fixed and nodes[u, 0] == 0:
@@ -964,8 +725,8 @@ def walk(
             if u < fixed:
                 status = DONE
                 break
-            if counters[_PLAIN] > u:
-                counters[_PLAIN] = units + 1
+            if counters[PLAIN] > u:
+                counters[PLAIN] = units + 1
             for other in range(units - 1, u, -1):
                 if layer_of[other] != layer_of[units - 1]:
                     break
@@ -976,40 +737,42 @@ def walk(
             s, r, splits = nodes[u, 1], nodes[u, 2], nodes[u, 3] + 1
             g = unit_of[u]
             active[g] = signs[u]
-            _place(g, 1.0 if signs[u] else -1.0, r, identity, gram, combined, errors, rows)
+            place(g, 1.0 if signs[u] else -1.0, r, identity, gram, combined, errors, rows)
             row_of[u], codes[r] = r, 2 * u + signs[u]
             r += 1
             u += 1
             down = 1
             continue
         if u == units:
-            counters[_REGIONS] += 1
+            counters[REGIONS] += 1
             down = 0
             continue
-        if u > fixed and s + 3 * _MOST_FACES + 6 > len(lists):
-            _leave(_DEEP, u, splits, signs, left, counters)
+        if u > fixed and s + 3 * MOST_FACES + 6 > len(lists):
+            leave(DEEP, u, splits, signs, left, counters[LEFT])
+            counters[LEFT] += 1
             down = 0
             continue
         layer = layer_of[u]
         if u == 0 or layer_of[u - 1] != layer:
             for number in range(layer_of[u - 1] + 1 if u else 1, layer + 1):
-                _compose(number, layout, weights, biases, active, combined, errors, scratch)
-        if layer == layer_of[units - 1] and u >= fixed and counters[_PLAIN] > u:
+                compose(number, layout, weights, biases, active, combined, errors, scratch)
+        if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] > u:
             found = _faces(
                 u, s, r, unit_of, signs, row_of, codes, proofs, shares, stable_at, combined, errors, planes, masks, identity, gram,
                 frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters,
             )
             if found > 0:
-                counters[_REGIONS] += found
+                counters[REGIONS] += found
                 down = 0
                 continue
             if found == -2:
-                counters[_PLAIN] = u
+                counters[PLAIN] = u
         g = unit_of[u]
         nodes[u, 0] = 0
-        quick = _quick(g, combined, errors)
+        quick = quick_sign(g, combined, errors)
         if quick == -2:  # the row is lost in rounding
-            _leave(_THIN, max(u, fixed), splits, signs, left, counters)
+            leave(THIN, max(u, fixed), splits, signs, left, counters[LEFT])
+            counters[LEFT] += 1
             if u < fixed:
                 status = DONE
                 break
@@ -1017,7 +780,7 @@ def walk(
             continue
         exists_0, exists_1, state_0, state_1, value = FEASIBLE, FEASIBLE, s, s, 0.0
         if quick < 0:
-            _place(g, 1.0, r, identity, gram, combined, errors, rows)
+            place(g, 1.0, r, identity, gram, combined, errors, rows)
             value = _value(s, r, rows, vectors)
             if stable_at[u] <= u or (
                 abs(value) >= 4.0 * MARGIN
@@ -1034,7 +797,7 @@ def walk(
                 sign = 1.0 if side else -1.0
                 if sign * value >= 4.0 * MARGIN:
                     continue
-                _place(g, sign, r, identity, gram, combined, errors, rows)
+                place(g, sign, r, identity, gram, combined, errors, rows)
                 _copy(s, fresh, lists, inverse, vectors, costs)
                 outcome = _solve(
                     fresh, r + 1, r + 1, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
@@ -1049,7 +812,8 @@ def walk(
         if u < fixed:
             chosen = signs[u]
             if (exists_1 if chosen else exists_0) != FEASIBLE:
-                _leave(_THIN, fixed, splits, signs, left, counters)
+                leave(THIN, fixed, splits, signs, left, counters[LEFT])
+                counters[LEFT] += 1
                 status = DONE
                 break
             state = state_1 if chosen else state_0
@@ -1060,7 +824,8 @@ def walk(
             for side in range(2):
                 if (exists_1 if side else exists_0) == UNCLEAR:
                     signs[u] = side
-                    _leave(_THIN, u + 1, splits + 1, signs, left, counters)
+                    leave(THIN, u + 1, splits + 1, signs, left, counters[LEFT])
+                    counters[LEFT] += 1
             if FEASIBLE not in (exists_0, exists_1):
                 down = 0
                 continue
@@ -1073,13 +838,13 @@ def walk(
         active[g] = chosen
         s = state_1 if chosen else state_0
         if (exists_0 if chosen else exists_1) != INFEASIBLE:
-            _place(g, 1.0 if chosen else -1.0, r, identity, gram, combined, errors, rows)
+            place(g, 1.0 if chosen else -1.0, r, identity, gram, combined, errors, rows)
             row_of[u], codes[r] = r, 2 * u + chosen
             r += 1
         else:
             row_of[u] = -1
         u += 1
-    counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN], counters[_SPLITS] = u, s, r, down, splits
+    counters[POSITION], counters[STATE], counters[ROWS], counters[DOWN], counters[SPLITS] = u, s, r, down, splits
     return status
 
 
@@ -1098,10 +863,10 @@ def seek(
     ``nodes``, one row per unit: whether its other side waits, and the state and rows above it.
     """
     units = len(unit_of)
-    u, s, r, down = counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN]
+    u, s, r, down = counters[POSITION], counters[STATE], counters[ROWS], counters[DOWN]
     status = MORE
     for _ in range(limit):
-        if counters[_LEFT] + 2 >= len(left):
+        if counters[LEFT] + 2 >= len(left):
             break
         flipped = -1
         if not down:
@@ -1117,7 +882,8 @@ def seek(
             status, down = FOUND, 0
             break
         elif s + 2 >= len(lists):
-            _leave(_DEEP, u, 0, signs, left, counters)
+            leave(DEEP, u, 0, signs, left, counters[LEFT])
+            counters[LEFT] += 1
             down = 0
             continue
         first, violated, gone = u, False, False
@@ -1138,11 +904,12 @@ def seek(
             nodes[u, 0] = 0
             if flipped < 0 or u > first:
                 for number in range(layer_of[u - 1] + 1 if u else 1, layer_of[u] + 1):
-                    _compose(number, layout, weights, biases, active, combined, errors, scratch)
+                    compose(number, layout, weights, biases, active, combined, errors, scratch)
             g = unit_of[u]
-            quick = _quick(g, combined, errors)
+            quick = quick_sign(g, combined, errors)
             if quick == -2:  # the row is lost in rounding
-                _leave(_THIN, u, 0, signs, left, counters)
+                leave(THIN, u, 0, signs, left, counters[LEFT])
+                counters[LEFT] += 1
                 gone = True
                 break
             if quick >= 0:
@@ -1153,7 +920,7 @@ def seek(
                 row_of[u] = -1
                 u += 1
                 continue
-            _place(g, 1.0, r, identity, gram, combined, errors, rows)
+            place(g, 1.0, r, identity, gram, combined, errors, rows)
             value = _value(s, r, rows, vectors)
             if side < 0:
                 side = 1 if value > 0.0 else 0
@@ -1178,10 +945,11 @@ def seek(
             if outcome == INFEASIBLE:
                 continue
             if outcome == UNCLEAR:
-                _leave(_THIN, u, 0, signs, left, counters)
+                leave(THIN, u, 0, signs, left, counters[LEFT])
+                counters[LEFT] += 1
                 continue
         down = 1
-    counters[_POSITION], counters[_STATE], counters[_ROWS], counters[_DOWN] = u, s, r, down
+    counters[POSITION], counters[STATE], counters[ROWS], counters[DOWN] = u, s, r, down
     return status
 
 
@@ -1202,7 +970,7 @@ class Simplex:
         scaled = tree.scaled
         layers, units, domain = len(scaled.weights), tree.units, len(scaled.constants)
         first, inputs = scaled.weights[0].shape
-        self._units, self._pace = units, 16.0
+        self._units, self._pace, self._careful = units, 16.0, False
         self._identity = first + domain >= inputs
         normals = np.vstack([scaled.weights[0], scaled.normals])
         sizes = np.abs(normals).sum(axis=1)
@@ -1225,11 +993,11 @@ class Simplex:
         self._combined = np.zeros((len(rectified), p + 1))
         self._combined[:first, :p], self._combined[:first, p] = base[:first], scaled.biases[0]
         self._errors = np.zeros(len(rectified))
-        self._errors[:first] = np.where(sizes[:first] > 0.0, _FIRST * _EPS * tree.magnitudes, 0.0)
-        most = domain + units + _MOST_FACES + 3
+        self._errors[:first] = np.where(sizes[:first] > 0.0, _FIRST * EPS * tree.magnitudes, 0.0)
+        most = domain + units + MOST_FACES + 3
         basis = min(p, inputs, most) + 1
         state = 8 * (basis * basis + 2 * p + 4 * basis) + 4 * inputs
-        deepest = 3 * _MOST_FACES + 7 + min(2 * units, max(8, _STATES // state))
+        deepest = 3 * MOST_FACES + 7 + min(2 * units, max(8, _STATES // state))
         self._rows = np.zeros((most, p + 3))
         self._frame, self._columns = np.ascontiguousarray(frame), np.ascontiguousarray(frame.T)
         self._gram = frame @ frame.T
@@ -1243,7 +1011,7 @@ class Simplex:
         self._costs = np.zeros((deepest, inputs), dtype=np.float32)
         self._prices = np.zeros((4, inputs), dtype=np.float32)
         self._scratch = np.zeros((7, max(inputs, p, basis, most, *widths) + 1))
-        self._planes = np.zeros((_MOST_FACES + 1, p + 3))
+        self._planes = np.zeros((MOST_FACES + 1, p + 3))
         self._masks = np.zeros((13, 2048), dtype=np.int64)
         self._signs = np.zeros(units + 1, dtype=np.int8)
         self._nodes = np.zeros((units + 1, 4), dtype=np.int64)
@@ -1287,34 +1055,41 @@ class Simplex:
             return Slice(0, (), tuple(node.prefix for node in nodes))
         end, counters = perf_counter() + seconds, self._counters
         counters[:] = 0
-        thin, waiting, left = list[bytes](), list(nodes), list[Node]()
-        late = False
-        while waiting and not late:
-            node = waiting.pop()
+        thin, left, late = list[bytes](), list[Node](), False
+        waiting = [(node, False) for node in nodes]
+        while waiting and (not late or (waiting[-1][1] and waiting[-1][0] in nodes)):  # a hard node is not handed back as it came
+            node, self._careful = waiting.pop()
             self._enter(node)
             status = MORE
-            while status != DONE and not late:
+            while status != DONE:
                 start = perf_counter()
-                status = self._walk(len(node.prefix), round(self._pace))
+                status = self._walk(len(node.prefix), _CAREFUL if self._careful else round(self._pace))
                 spent = perf_counter() - start
-                self._pace = min(max(self._pace * min(_CHUNK / max(spent, 1e-6), 2.0), 1.0), 10_000.0)
-                for row in self._left[: counters[_LEFT]]:
-                    prefix = bytes(row[3 : 3 + row[1]].astype(np.int8))
-                    if row[0] == _THIN:
-                        thin.append(prefix)
+                if not self._careful:
+                    self._pace = min(max(self._pace * min(_CHUNK / max(spent, 1e-6), 2.0), 1.0), 10_000.0)
+                for row in self._left[: counters[LEFT]]:
+                    found = Node(bytes(row[3 : 3 + row[1]].astype(np.int8)), int(row[2]))
+                    if row[0] == THIN:
+                        thin.append(found.prefix)
+                    elif row[0] == HARD:
+                        waiting.append((found, True))
                     else:
-                        left.append(Node(prefix, int(row[2])))
-                counters[_LEFT] = 0
+                        left.append(found)
+                counters[LEFT] = 0
                 late = perf_counter() > end or stop.asked
-            if status != DONE:
-                left += self._open(node)
-        return Slice(int(counters[_REGIONS]), (*waiting, *left), tuple(thin), int(counters[_TESTS]))
+                if self._careful and counters[POSITION] > len(node.prefix):  # the hard step is done
+                    waiting += [(found, False) for found in self._open(node)]
+                    break
+                if late and not self._careful:
+                    left += self._open(node)
+                    break
+        return Slice(int(counters[REGIONS]), (*(node for node, _ in waiting), *left), tuple(thin), int(counters[TESTS]))
 
     def _walk(self, fixed: int, tests: int) -> int:
         found = (self._row_of, self._codes, self._proofs, self._shares, self._stable_at)
         network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
         return walk(
-            self._counters[_TESTS] + tests,
+            self._counters[TESTS] + tests,
             fixed,
             self._signs,
             self._nodes,
@@ -1330,8 +1105,8 @@ class Simplex:
 
     def _enter(self, node: Node) -> None:
         counters, length = self._counters, len(node.prefix)
-        counters[_POSITION] = counters[_STATE] = 0
-        counters[_ROWS], counters[_DOWN], counters[_SPLITS], counters[_PLAIN] = self._domain, 1, node.splits, self._units + 1
+        counters[POSITION] = counters[STATE] = 0
+        counters[ROWS], counters[DOWN], counters[SPLITS], counters[PLAIN] = self._domain, 1, node.splits, self._units + 1
         self._signs[:length] = np.frombuffer(node.prefix, dtype=np.int8)
         self._nodes[:, 0] = 0
         self._stable_at[:] = self._units + 1
@@ -1340,16 +1115,16 @@ class Simplex:
 
     def _open(self, node: Node) -> list[Node]:
         """What is left of the walk: the sides that wait, and the node where it stands."""
-        position, fixed, signs = int(self._counters[_POSITION]), len(node.prefix), self._signs
-        if position <= fixed and self._counters[_DOWN]:
+        position, fixed, signs = int(self._counters[POSITION]), len(node.prefix), self._signs
+        if position <= fixed and self._counters[DOWN]:
             return [node]
         left = [
             Node(bytes(signs[:u]) + bytes([1 - signs[u]]), int(self._nodes[u, 3]) + 1)
             for u in range(fixed, min(position, self._units))
             if self._nodes[u, 0]
         ]
-        if self._counters[_DOWN]:
-            left.append(Node(bytes(signs[:position]), int(self._counters[_SPLITS])))
+        if self._counters[DOWN]:
+            left.append(Node(bytes(signs[:position]), int(self._counters[SPLITS])))
         return left
 
 
@@ -1386,7 +1161,7 @@ class Search(Simplex):
     @property
     def tests(self) -> int:
         """How many linear programs were solved."""
-        return int(self._counters[_TESTS])
+        return int(self._counters[TESTS])
 
     def add(self, unit: int, others: Sequence[int], odd: int) -> None:
         """Ask that, from now on, a unit and some before it add up to an even number of active ones, or an odd one.
@@ -1400,7 +1175,7 @@ class Search(Simplex):
     def leave(self, unit: int) -> None:
         """Go on where this unit has another state than in the region found last: all others that begin like it violate a parity."""
         self._nodes[unit + 1 :, 0] = 0
-        self._counters[_POSITION] = unit + 1
+        self._counters[POSITION] = unit + 1
 
     def next(self, stopped: Callable[[], bool]) -> bytes | None:
         """The next region; None if there is no other, or it was stopped.  What is undecided is noted as thin."""
@@ -1415,13 +1190,13 @@ class Search(Simplex):
             begun = perf_counter()
             status = self._seek(self._fixed, round(self._pace))
             self._pace = min(max(self._pace * min(_CHUNK / max(perf_counter() - begun, 1e-6), 2.0), 1.0), 10_000.0)
-            for row in self._left[: counters[_LEFT]]:
+            for row in self._left[: counters[LEFT]]:
                 prefix = bytes(row[3 : 3 + row[1]].astype(np.int8))
-                if row[0] == _THIN:
+                if row[0] == THIN:
                     self.thin.append(prefix)
                 else:
                     self._waiting.append(Node(prefix))
-            counters[_LEFT] = 0
+            counters[LEFT] = 0
             if status == FOUND:
                 return bytes(self._signs[: self._units])
             if status == DONE:
@@ -1430,9 +1205,9 @@ class Search(Simplex):
 
     def point(self) -> Floats:
         """The inputs, scaled to [-1, 1], of the vertex that proves the region found last."""
-        s = self._counters[_STATE]
+        s = self._counters[STATE]
         size, p = self._lists[s, 2, 0], len(self._frame)
-        point = np.where(self._costs[s] > 0.0, _EDGE, -_EDGE)
+        point = np.where(self._costs[s] > 0.0, EDGE, -EDGE)
         tight, basic = self._lists[s, 0, :size], self._lists[s, 1, :size]
         point[basic] = 0.0
         misses = MARGIN - self._rows[tight, p] - self._rows[tight, :p] @ (self._frame @ point)

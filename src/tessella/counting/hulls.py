@@ -1,0 +1,1020 @@
+"""The walk for many inputs and a wide first layer, compiled with Numba: points show what exists, linear programs what does not.
+
+Cells, frame and rows are those of `tessella.counting.walk`, which also decides what is left undecided here.
+
+**Points.**  A cell keeps points that lie strictly inside it.  A unit with points on both sides is crossed; a child keeps those
+on its side, and those of the other side pulled over, along the lines to the middle of its own.  A pool keeps points of any cells: pulled
+into a cell in the same way, they show most of what is to be shown in it.
+
+**The linear program** asks whether a row is positive somewhere in a cell: a bounded dual simplex that maximises it.  Every iterate gives an upper bound
+of the row, so the search ends when that is negative: the multipliers prove it, in double precision.  And every iterate, with its inputs put into their box
+and pulled into the cell, may be a point on the wanted side.  It starts from the basis that was last used for a question of the same kind
+in another cell, with those of its rows that this cell has and whose multipliers are not negative: such a basis is dual feasible, whatever the cell.
+Costs are perturbed and in single precision; they choose the path and prove nothing.
+
+**The last layer.**  A set of hyperplanes meets in a cell, in general position, if the values of its points on them surround zero: then every
+pattern of signs occurs.  A small simplex method over weights of the points decides that.  If they do not surround it, it ends with a
+combination of the hyperplanes that is negative at all points: if it is negative in the whole cell, which a linear program tells, the set does
+not meet there, and if not, that program finds a further point.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from tessella.counting import rows as steps
+from tessella.counting.rows import (
+    DOWN,
+    HARD,
+    ITERATIONS,
+    LEFT,
+    PLAIN,
+    POSITION,
+    REGIONS,
+    ROWS,
+    SPLITS,
+    STATE,
+    TESTS,
+    combine,
+    compose,
+    exchange,
+    leave,
+    place,
+    price,
+    quick_sign,
+    turning,
+)
+from tessella.counting.tree import Tree
+from tessella.counting.walk import CLOSE, DONE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, MORE, MOST_FACES, PIVOT, UNCLEAR, Simplex
+from tessella.kernel.compiling import compiler
+from tessella.network import Floats
+
+_POINTS = 48  # points kept of a cell
+_POOL = 256  # points kept of any cells
+_SETS = 1024  # bases kept of sets of hyperplanes
+_SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a tenth of that at most
+_SEEN = 1e-10  # a point this far on a side shows that the side exists
+_CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
+_SURE = 1e-8  # a bound this far below zero is worth a proof
+_RATIO = 0.1  # a point is taken if it reaches this share of the bound
+_NOISE = 1e-9  # of costs, against ties
+_REFACTOR_EVERY = 120
+_RESTARTS = 4
+_ROUNDS = 300  # points added for one set of hyperplanes
+_POOLED = 10  # place of a counter: points that ever came into the pool
+
+_compiled = compiler(steps.__file__, _nrt=False)
+
+# fmt: off
+
+
+@_compiled
+def _begin(
+    r: int, key: int, position: int, columns: Floats, frame: Floats, light: Any, noise: Any, rows: Floats, row_of: Any, bases: Any,
+    lists: Any, picks: Any, inverse: Floats, work: Floats, vectors: Floats, costs: Any, scratch: Floats, prices: Any,
+) -> None:
+    """Start from the basis that was last used for a question of this kind, with what of it is left here.
+
+    Its rows that this cell has, and inputs for as many of them as are independent; rows whose multipliers come out negative are dropped.
+    """
+    n, p = columns.shape
+    y, k, total_rows, inputs = 2 * p, 0, 0, bases[key, 1]
+    lists[0, 2, 1] = 0
+    for i in range(bases[key, 0]):
+        code = bases[key, 2 + i]
+        row = -1 - code
+        if code >= 0:
+            if code >= position or row_of[code] < 0:
+                continue
+            row = row_of[code]
+        picks[0, total_rows] = row
+        total_rows += 1
+    for q in range(inputs):
+        picks[1, q] = bases[key, 2 + bases[key, 0] + q]
+        picks[2, q] = 0
+    for i in range(total_rows):
+        row, most = picks[0, i], 0.0
+        for q in range(inputs):
+            j = picks[1, q]
+            value = 0.0
+            for c in range(p):
+                value += rows[row, c] * columns[j, c]
+            work[k, q] = value
+            most = max(most, abs(value))
+        for t in range(k):
+            value = 0.0
+            for q in range(k):
+                value += work[k, picks[3, q]] * inverse[0, q, t]
+            scratch[1, t] = value
+        best, spot, pivot = 1e-3 * most, -1, 0.0
+        for q in range(inputs):
+            if picks[2, q]:
+                continue
+            value = work[k, q]
+            for t in range(k):
+                value -= scratch[1, t] * work[t, q]
+            if abs(value) > best:
+                best, spot, pivot = abs(value), q, value
+        if spot < 0 or k + 1 >= lists.shape[2]:
+            continue
+        for q in range(k):
+            value = 0.0
+            for t in range(k):
+                value += inverse[0, q, t] * work[t, spot]
+            scratch[2, q] = value
+        for q in range(k):
+            factor = scratch[2, q] / pivot
+            for t in range(k):
+                inverse[0, q, t] += factor * scratch[1, t]
+            inverse[0, q, k] = -factor
+        for t in range(k):
+            inverse[0, k, t] = -scratch[1, t] / pivot
+        inverse[0, k, k] = 1.0 / pivot
+        picks[2, spot], picks[3, k], lists[0, 0, k], lists[0, 1, k] = 1, spot, row, picks[1, spot]
+        k += 1
+    for q in range(k):  # the goal at the basic inputs
+        j = lists[0, 1, q]
+        value = 0.0
+        for c in range(p):
+            value += rows[r, c] * columns[j, c]
+        scratch[2, q] = value + noise[j]
+    while True:
+        worst, gone = -1e-7, -1
+        for t in range(k):
+            value = 0.0
+            for q in range(k):
+                value -= scratch[2, q] * inverse[0, q, t]
+            vectors[0, y + t] = value
+            if value < worst:
+                worst, gone = value, t
+        if gone < 0:
+            break
+        leaving = 0
+        for q in range(k):
+            if abs(inverse[0, q, gone]) > abs(inverse[0, leaving, gone]):
+                leaving = q
+        pivot = inverse[0, leaving, gone]
+        for q in range(k):
+            if q != leaving:
+                value = inverse[0, q, gone] / pivot
+                for t in range(k):
+                    inverse[0, q, t] -= value * inverse[0, leaving, t]
+        for t in range(k):
+            inverse[0, leaving, t] = inverse[0, k - 1, t]
+        for q in range(k):
+            inverse[0, q, gone] = inverse[0, q, k - 1]
+        lists[0, 1, leaving], lists[0, 0, gone], scratch[2, leaving] = lists[0, 1, k - 1], lists[0, 0, k - 1], scratch[2, k - 1]
+        k -= 1
+    lists[0, 2, 0] = k
+    for c in range(p):
+        scratch[3, c] = rows[r, c]
+    for t in range(k):
+        rate, row = vectors[0, y + t], lists[0, 0, t]
+        for c in range(p):
+            scratch[3, c] += rate * rows[row, c]
+    price(light, scratch, prices)
+    for j in range(n):
+        costs[0, j] = prices[0, j] + noise[j]
+    for j in range(n):
+        scratch[4, j] = EDGE if costs[0, j] > np.float32(0.0) else -EDGE
+    for q in range(k):
+        costs[0, lists[0, 1, q]] = 0.0
+        scratch[4, lists[0, 1, q]] = 0.0
+    for c in range(p):
+        total = 0.0
+        for j in range(n):
+            total += frame[c, j] * scratch[4, j]
+        vectors[0, c] = total
+
+
+@_compiled
+def _save(key: int, codes: Any, bases: Any, lists: Any) -> None:
+    """Note the basis for the next question of this kind, and as the last one of all."""
+    k, last = lists[0, 2, 0], len(bases) - 1
+    bases[key, 0] = bases[key, 1] = bases[last, 0] = bases[last, 1] = k
+    for q in range(k):
+        bases[key, 2 + q] = bases[last, 2 + q] = codes[lists[0, 0, q]]
+        bases[key, 2 + k + q] = bases[last, 2 + k + q] = lists[0, 1, q]
+
+
+@_compiled
+def _negative(r: int, frame: Floats, rows: Floats, lists: Any, vectors: Floats, scratch: Floats) -> bool:
+    """Whether row r, with the tight rows' multipliers of them added, is negative on the whole box, with room to spare: so it is in the cell."""
+    n, p, k = frame.shape[1], rows.shape[1] - 3, lists[0, 2, 0]
+    y, total, size = 2 * p, rows[r, p], 1.0
+    for c in range(p):
+        scratch[3, c] = rows[r, c]
+    for i in range(k):
+        row, share = lists[0, 0, i], max(vectors[0, y + i], 0.0)
+        size += share
+        total += share * rows[row, p]
+        for c in range(p):
+            scratch[3, c] += share * rows[row, c]
+    combine(frame, scratch)
+    for j in range(n):
+        total += abs(scratch[4, j])
+    return total + 4.0 * MARGIN * size + rows[r, p + 2] < 0.0
+
+
+@_compiled
+def _maximise(
+    r: int, b: int, key: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Whether row r is positive somewhere in the cell of the rows before it.
+
+    If so, row 1 of ``spots`` is such a point, and row 2 one that lies deeper in the cell.
+    """
+    n, p = columns.shape
+    y = 2 * p
+    counters[TESTS] += 1
+    for c in range(p):
+        scratch[5, c] = 0.0
+    for i in range(held[b]):
+        for c in range(p):
+            scratch[5, c] += blocks[b, i, c]
+    for c in range(p):
+        scratch[5, c] /= held[b]
+    deep = held[b] > 0
+    for row in range(r + 1):
+        total = rows[row, p]
+        for c in range(p):
+            total += rows[row, c] * scratch[5, c]
+        scratch[6, row] = total
+        deep = deep and (row == r or total > 2.0 * _SLACK)
+    start = key if bases[key, 0] >= 0 else len(bases) - 1
+    _begin(r, start, position, columns, frame, light, noise, rows, row_of, bases, lists, picks, inverse, work, vectors, costs, scratch, prices)
+    restarts = 0
+    while True:
+        k = lists[0, 2, 0]
+        for i in range(k):
+            row = lists[0, 0, i]
+            total = -rows[row, p]
+            for c in range(p):
+                total -= rows[row, c] * vectors[0, c]
+            scratch[2, i] = total
+        for c in range(p):
+            vectors[0, p + c] = spots[0, c] = vectors[0, c]
+        leaving, violation, best, clipped = -1, 0.0, 0.0, False
+        for q in range(k):
+            value = 0.0
+            for i in range(k):
+                value += inverse[0, q, i] * scratch[2, i]
+            j = lists[0, 1, q]
+            inner = min(max(value, -EDGE), EDGE)
+            for c in range(p):
+                vectors[0, p + c] += value * columns[j, c]
+                spots[0, c] += inner * columns[j, c]
+            over = abs(value) - EDGE
+            if over > CLOSE:
+                clipped = True
+                norm = 0.0
+                if p <= 10 or p > 64:  # as if the rows were orthogonal: where that was faster
+                    for i in range(k):
+                        norm += inverse[0, q, i] * inverse[0, q, i] * rows[lists[0, 0, i], p + 1]
+                else:
+                    for c in range(p):
+                        scratch[3, c] = 0.0
+                    for i in range(k):
+                        rate, row = inverse[0, q, i], lists[0, 0, i]
+                        for c in range(p):
+                            scratch[3, c] += rate * rows[row, c]
+                    for c in range(p):
+                        total = 0.0
+                        for e in range(p):
+                            total += gram[c, e] * scratch[3, e]
+                        norm += total * scratch[3, c]
+                score = over * over / norm
+                if score > best:
+                    leaving, best, violation = q, score, over if value > 0.0 else -over
+        far = 1.0
+        for row in range(r):
+            total = rows[row, p]
+            for c in range(p):
+                total += rows[row, c] * vectors[0, p + c]
+            if total < -CLOSE:
+                score = total * total / rows[row, p + 1]
+                if score > best:
+                    leaving, best, violation = k + row, score, total
+            if clipped:
+                total = rows[row, p]
+                for c in range(p):
+                    total += rows[row, c] * spots[0, c]
+            far = max(far, (scratch[6, row] - total) / (scratch[6, row] - _SLACK))
+        bound, got = rows[r, p], rows[r, p]
+        for c in range(p):
+            bound += rows[r, c] * vectors[0, p + c]
+            got += rows[r, c] * spots[0, c]
+        got = scratch[6, r] + (got - scratch[6, r]) / far
+        if deep and got >= _SEEN and (got >= _RATIO * bound or leaving < 0):
+            part = 0.5 / far + 0.5 * (-scratch[6, r]) / (far * (got - scratch[6, r]))
+            for c in range(p):
+                spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far
+                spots[2, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) * part
+            _save(key, codes, bases, lists)
+            return FEASIBLE
+        if bound < -_SURE or leaving < 0:
+            if _negative(r, frame, rows, lists, vectors, scratch):
+                _save(key, codes, bases, lists)
+                return INFEASIBLE
+            if leaving < 0:
+                # the middle may lie too close to a wall: halfway to the vertex it is better, if the cell is not thin
+                least, worst = np.inf, np.inf
+                for row in range(r):
+                    total = rows[row, p]
+                    for c in range(p):
+                        total += rows[row, c] * spots[0, c]
+                    least = min(least, scratch[6, row])
+                    worst = min(worst, 0.5 * (scratch[6, row] + total))
+                if r == 0 or not (worst >= 2.0 * least and worst >= 2.0 * _SLACK):
+                    return UNCLEAR
+                for c in range(p):
+                    scratch[5, c] = 0.5 * (scratch[5, c] + spots[0, c])
+                for row in range(r + 1):
+                    total = rows[row, p]
+                    for c in range(p):
+                        total += rows[row, c] * scratch[5, c]
+                    scratch[6, row] = total
+                deep = True
+                continue
+        worst = abs(violation)
+        drifted = False
+        if leaving >= k:
+            for i in range(k):
+                drifted = drifted or lists[0, 0, i] == leaving - k
+        if drifted or lists[0, 2, 1] >= _REFACTOR_EVERY:
+            restarts += 1
+            if restarts > _RESTARTS:
+                return UNCLEAR
+            _save(key, codes, bases, lists)
+            if restarts == _RESTARTS:
+                bases[key, 0] = bases[key, 1] = 0
+            _begin(r, key, position, columns, frame, light, noise, rows, row_of, bases, lists, picks, inverse, work, vectors, costs, scratch, prices)
+            continue
+        counters[ITERATIONS] += 1
+        lists[0, 2, 1] += 1
+        # the direction: rates of the multipliers (scratch 0) and of the combined row (scratch 3), then of the costs (scratch 4)
+        if leaving >= k:
+            row, side = leaving - k, 1.0
+            for q in range(k):
+                j = lists[0, 1, q]
+                value = 0.0
+                for c in range(p):
+                    value += rows[row, c] * columns[j, c]
+                scratch[2, q] = value
+            for i in range(k):
+                value = 0.0
+                for q in range(k):
+                    value += scratch[2, q] * inverse[0, q, i]
+                scratch[1, i] = value
+                scratch[0, i] = -value
+            for c in range(p):
+                scratch[3, c] = rows[row, c]
+        else:
+            side = 1.0 if violation > 0.0 else -1.0
+            for i in range(k):
+                scratch[1, i] = inverse[0, leaving, i]
+                scratch[0, i] = side * scratch[1, i]
+            for c in range(p):
+                scratch[3, c] = 0.0
+        for i in range(k):
+            rate, row = scratch[0, i], lists[0, 0, i]
+            for c in range(p):
+                scratch[3, c] += rate * rows[row, c]
+        price(light, scratch, prices)
+        for q in range(k):
+            prices[0, lists[0, 1, q]] = 0.0
+        # the long-step ratio test
+        theta, entering = np.inf, -n - 1
+        for i in range(k):
+            if scratch[0, i] < -PIVOT:
+                step = max(vectors[0, y + i], 0.0) / -scratch[0, i]
+                if step < theta:
+                    theta, entering = step, -1 - i
+        pivot = 1.0
+        while True:
+            spot = turning(0, worst, theta, costs, prices, bits, order)
+            if spot < 0:
+                break
+            pivot = 0.0
+            for c in range(p):
+                pivot += scratch[3, c] * columns[spot, c]
+            if abs(pivot) > PIVOT and abs(pivot) > 0.5 * abs(prices[0, spot]):
+                theta, entering = np.float64(prices[1, spot]), spot
+                break
+            prices[0, spot] = 0.0  # single precision made it up
+        if entering < -n:  # the cell itself would be empty
+            return UNCLEAR
+        if entering >= 0 and leaving >= k and k + 1 >= lists.shape[2]:  # more equations than unknowns: rounding made the pivot up
+            return UNCLEAR
+        # walk there: flip what changes its sign, then exchange; rounding must not change any other sign
+        step = np.float32(theta)
+        for j in range(n):
+            old, rate = costs[0, j], prices[0, j]
+            new, sign = old + step * rate, rate if prices[1, j] < step else old
+            costs[0, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
+        for j in range(n):
+            if prices[1, j] < step:
+                flip = 2.0 * EDGE if prices[0, j] > 0.0 else -2.0 * EDGE
+                for c in range(p):
+                    vectors[0, c] += flip * columns[j, c]
+        if entering >= 0:
+            flip = EDGE if prices[0, entering] > 0.0 else -EDGE
+            costs[0, entering] = 0.0
+            for c in range(p):
+                vectors[0, c] += flip * columns[entering, c]
+        if leaving < k:
+            j = lists[0, 1, leaving]
+            costs[0, j] = np.float32(side * max(theta, 1e-30))
+            for c in range(p):
+                vectors[0, c] += side * EDGE * columns[j, c]
+        exchange(0, False, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
+
+
+@_compiled
+def _throw(spots: Floats, pool: Floats, counters: Any) -> None:
+    """Put the point that was found into the pool."""
+    at = counters[_POOLED] % pool.shape[1]
+    counters[_POOLED] += 1
+    for c in range(len(pool)):
+        pool[c, at] = spots[1, c]
+
+
+@_compiled
+def _inherit(b: int, r: int, blocks: Floats, held: Any, rows: Floats, scratch: Floats) -> None:
+    """Give block b + 1 the points of block b on the positive side of row r, a deep one, and those of the other side, pulled over."""
+    p, most, found = blocks.shape[2], blocks.shape[1] - 4, 0
+    for c in range(p):
+        scratch[3, c] = scratch[5, c] = 0.0
+    for i in range(held[b]):
+        total = rows[r, p]
+        for c in range(p):
+            total += rows[r, c] * blocks[b, i, c]
+            scratch[3, c] += blocks[b, i, c]
+        scratch[6, i] = total
+        if total >= 0.5 * _SEEN:
+            for c in range(p):
+                scratch[5, c] += blocks[b, i, c]
+            if found < most - 1:
+                for c in range(p):
+                    blocks[b + 1, found, c] = blocks[b, i, c]
+            found += 1
+    if found > 0:
+        middle, whole = rows[r, p], rows[r, p]
+        for c in range(p):
+            scratch[3, c] /= held[b]
+            scratch[5, c] /= found
+            middle += rows[r, c] * scratch[5, c]
+            whole += rows[r, c] * scratch[3, c]
+        found = min(found, most - 1)
+        part = 0.5 * middle / (middle - whole) if whole < 0.5 * middle else 1.0
+        for c in range(p):  # halfway to the plane from the middle of its own points, towards the middle of all
+            blocks[b + 1, found, c] = scratch[5, c] + part * (scratch[3, c] - scratch[5, c])
+        found += 1
+        if middle > 1e-5:
+            for i in range(held[b]):
+                if scratch[6, i] < 0.5 * _SEEN and found < most:
+                    part = 0.999 * middle / (middle - scratch[6, i])
+                    for c in range(p):
+                        blocks[b + 1, found, c] = scratch[5, c] + part * (blocks[b, i, c] - scratch[5, c])
+                    found += 1
+    held[b + 1] = found
+
+
+@_compiled
+def _pull(b: int, r: int, blocks: Floats, held: Any, pool: Floats, rows: Floats, scratch: Floats, values: Floats, counters: Any) -> int:
+    """Pull the points of the pool into the cell of the first r rows, towards the middle of block b: how far, as shares; how many points."""
+    p, size, last = blocks.shape[2], min(counters[_POOLED], pool.shape[1]), len(values) - 1
+    for c in range(p):
+        scratch[5, c] = 0.0
+    if held[b] == 0:
+        return 0
+    for i in range(held[b]):
+        for c in range(p):
+            scratch[5, c] += blocks[b, i, c]
+    for c in range(p):
+        scratch[5, c] /= held[b]
+    for k in range(size):
+        values[last, k] = 1.0
+    for row in range(r):
+        middle = rows[row, p]
+        for c in range(p):
+            middle += rows[row, c] * scratch[5, c]
+        if middle < 1e-9:
+            return 0
+        for k in range(size):
+            values[last - 1, k] = middle - rows[row, p]
+        for c in range(p):
+            rate = -rows[row, c]
+            for k in range(size):
+                values[last - 1, k] += rate * pool[c, k]
+        rate = 1.0 / (middle - _SLACK)
+        for k in range(size):
+            values[last, k] = max(values[last, k], rate * values[last - 1, k])
+    for k in range(size):
+        values[last, k] = 1.0 / values[last, k]
+    return size
+
+
+@_compiled
+def _spread(f: int, r: int, size: int, b: int, blocks: Floats, held: Any, pool: Floats, rows: Floats, scratch: Floats, values: Floats) -> None:
+    """The values of row r at the pulled points of the pool, then at those of block b, in row f of ``values``."""
+    p, last = blocks.shape[2], len(values) - 1
+    if size:
+        middle = rows[r, p]
+        for c in range(p):
+            middle += rows[r, c] * scratch[5, c]
+        for k in range(size):
+            values[f, k] = rows[r, p] - middle
+        for c in range(p):
+            rate = rows[r, c]
+            for k in range(size):
+                values[f, k] += rate * pool[c, k]
+        for k in range(size):
+            values[f, k] = middle + values[last, k] * values[f, k]
+    for i in range(held[b]):
+        total = rows[r, p]
+        for c in range(p):
+            total += rows[r, c] * blocks[b, i, c]
+        values[f, size + i] = total
+
+
+@_compiled
+def _hull(members: int, number: int, values: Floats, hull: Floats) -> int:
+    """0 if some of the points surround zero in the values of the hyperplanes ``members``, which then meet in the cell; else how many they are, or -1.
+
+    A simplex method over weights of the points, from a simplex of artificial points around zero, whose weights it drives out.
+    Rows of ``hull``: its inverse, then: places of coordinates, scales, points of the basis, their cost row, the entering column.
+    """
+    top = hull.shape[1]
+    d, rest = 0, members
+    f = 0
+    while rest:
+        if rest & 1:
+            hull[top, d] = f
+            d += 1
+        rest >>= 1
+        f += 1
+    spare = len(values) - 2
+    for j in range(d):
+        f = int(hull[top, j])
+        high = 1e-30
+        for i in range(number):
+            high = max(high, abs(values[f, i]))
+        hull[top + 1, j] = 1.0 / high
+    # artificial points: e_j * 4 and -(1, ..., 1) * 4, with weights near 1 / (d + 1)
+    for i in range(d + 1):
+        for j in range(d + 1):
+            hull[i, j] = -1.0 / (4.0 * (d + 1))
+        hull[i, d] = (1.0 + 0.01 * (i * i % 7) - 0.003 * i) / (d + 1)
+    for j in range(d):
+        hull[j, j] += 0.25
+    for i in range(d + 1):
+        hull[top + 2, i] = -1.0
+    artificial = d + 1
+    for _ in range(20 * d + 40):
+        for j in range(d + 1):
+            total = 0.0
+            for i in range(d + 1):
+                if hull[top + 2, i] < 0.0:
+                    total += hull[i, j]
+            hull[top + 3, j] = total
+        for i in range(number):
+            values[spare, i] = hull[top + 3, d]
+        for j in range(d):
+            f, rate = int(hull[top, j]), hull[top + 3, j] * hull[top + 1, j]
+            for i in range(number):
+                values[spare, i] += rate * values[f, i]
+        best = values[spare, 0]
+        for i in range(number):
+            best = max(best, values[spare, i])
+        if best <= 1e-9:
+            return d
+        enter = 0
+        while values[spare, enter] != best:
+            enter += 1
+        leave, ratio = -1, np.inf
+        for i in range(d + 1):
+            total = hull[i, d]
+            for j in range(d):
+                total += hull[i, j] * hull[top + 1, j] * values[int(hull[top, j]), enter]
+            hull[top + 4, i] = total
+            if total > 1e-9:
+                step = max(hull[i, d], 0.0) / total
+                if step < ratio or (step == ratio and hull[top + 2, i] < 0.0):
+                    leave, ratio = i, step
+        if leave < 0:
+            return -1
+        pivot = hull[top + 4, leave]
+        for j in range(d + 1):
+            hull[leave, j] /= pivot
+        for i in range(d + 1):
+            if i != leave:
+                rate = hull[top + 4, i]
+                for j in range(d + 1):
+                    hull[i, j] -= rate * hull[leave, j]
+        if hull[top + 2, leave] < 0.0:
+            artificial -= 1
+        hull[top + 2, leave] = enter
+        if artificial == 0:
+            for i in range(d + 1):
+                error = 1e-12
+                for j in range(d):
+                    error += abs(hull[i, j]) * hull[top + 1, j] * _CLEAR
+                if not hull[i, d] > error:
+                    return -1
+            return 0
+    return -1
+
+
+@_compiled
+def _faces(
+    position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
+    row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Cells that the units from ``position`` on make of this cell; -1 if they are too many, -2 if not in general position.
+
+    Rows of ``masks``: known non-faces, then per level: set, candidates, good ones, next candidate, total; units of the hyperplanes.
+    """
+    p = combined.shape[1] - 1
+    crossing, size, pulled, found = 0, 0, False, 0
+    for u in range(position, len(unit_of)):
+        if stable_at[u] <= position:
+            continue
+        quick = quick_sign(unit_of[u], combined, errors)
+        if quick == -2:
+            return -2
+        if quick >= 0:
+            stable_at[u] = position
+            continue
+        if crossing > MOST_FACES:
+            continue
+        place(unit_of[u], 1.0, r, False, gram, combined, errors, rows)
+        if not pulled:
+            size, pulled = _pull(b, r, blocks, held, pool, rows, scratch, values, counters), True
+            for c in range(p):
+                planes[len(planes) - 1, c] = scratch[5, c]
+        for c in range(p):
+            scratch[5, c] = planes[len(planes) - 1, c]
+        _spread(crossing, r, size, b, blocks, held, pool, rows, scratch, values)
+        high, low = 0.0, 0.0
+        for i in range(size + held[b]):
+            high = max(high, values[crossing, i])
+            low = min(low, values[crossing, i])
+        if high < _CLEAR or low > -_CLEAR:
+            positive = high > -low
+            if positive:
+                for c in range(p + 1):
+                    rows[r, c] = -rows[r, c]
+            status = _maximise(r, b, 2 * u + (1 if positive else 0), position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+            if status == UNCLEAR:
+                return -2
+            if status == INFEASIBLE:
+                stable_at[u] = position
+                continue
+            if positive:
+                for c in range(p + 1):
+                    rows[r, c] = -rows[r, c]
+            found += 1
+            if held[b] < blocks.shape[1]:
+                for c in range(p):
+                    blocks[b, held[b], c] = spots[1, c]
+                held[b] += 1
+            else:
+                for c in range(p):
+                    blocks[b, held[b] - 1, c] = spots[1, c]
+            for f in range(crossing + 1):
+                total = planes[f, p] if f < crossing else rows[r, p]
+                for c in range(p):
+                    total += (planes[f, c] if f < crossing else rows[r, c]) * spots[1, c]
+                values[f, size + held[b] - 1] = total
+        for c in range(p + 3):
+            planes[crossing, c] = rows[r, c]
+        masks[6, crossing] = u
+        crossing += 1
+    if crossing > MOST_FACES:
+        return -1
+    for i in range(max(held[b] - found, 0), held[b]):  # only now: the values above belong to the pool as it was
+        for c in range(p):
+            spots[1, c] = blocks[b, i, c]
+        _throw(spots, pool, counters)
+    number = size + held[b]
+    result, against, top = 1, 0, hull.shape[1]
+    for e in range(crossing - 1, -1, -1):
+        level = 0
+        masks[1, 0], masks[2, 0], masks[3, 0] = 1 << e, ((1 << crossing) - 1) ^ ((1 << (e + 1)) - 1), 0
+        masks[4, 0], masks[5, 0] = crossing - 1, 1
+        while level >= 0:
+            members, candidates, f = masks[1, level], masks[2, level], masks[4, level]
+            while f >= 0 and not candidates >> f & 1:
+                f -= 1
+            if f < 0:  # all candidates seen
+                found = masks[5, level]
+                level -= 1
+                if level >= 0:
+                    masks[5, level] += found
+                else:
+                    result += found
+                continue
+            masks[4, level] = f - 1
+            tried, face = members | 1 << f, True
+            for i in range(against):
+                if masks[0, i] & ~tried == 0:
+                    face = False
+                    break
+            rounds = 0
+            while face:
+                d = _hull(tried, number, values, hull)
+                if d == 0:
+                    break
+                if d < 0 or rounds > _ROUNDS:
+                    return -2
+                rounds += 1
+                # the direction in which no known point lies beyond zero
+                total = 0.0
+                for c in range(p + 1):
+                    rows[r, c] = 0.0
+                for j in range(d):
+                    g, rate = int(hull[top, j]), hull[top + 3, j] * hull[top + 1, j]
+                    total += abs(rate) * planes[g, p + 2]
+                    for c in range(p + 1):
+                        rows[r, c] += rate * planes[g, c]
+                norm = 0.0
+                for c in range(p + 1):
+                    norm += abs(rows[r, c])
+                if total > 1e-3 * norm:
+                    return -2
+                slope = 0.0
+                for c in range(p + 1):
+                    rows[r, c] /= norm
+                    slope += abs(rows[r, c]) if c < p else 0.0
+                rows[r, p + 2] = total / norm
+                if rows[r, p] + slope < -MARGIN - rows[r, p + 2]:
+                    status = INFEASIBLE
+                else:
+                    key = 0
+                    for j in range(d):
+                        key = key * 31 + masks[6, int(hull[top, j])]
+                    key = 2 * len(unit_of) + key % _SETS
+                    status = _maximise(r, b, key, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+                if status == UNCLEAR:
+                    return -2
+                if status == INFEASIBLE:
+                    face, found = False, 0
+                    for j in range(d):
+                        if abs(hull[top + 3, j] * hull[top + 1, j]) > 0.0:
+                            found |= 1 << int(hull[top, j])
+                    if against == masks.shape[1]:
+                        return -1
+                    masks[0, against] = found
+                    against += 1
+                    break
+                if number == values.shape[1]:
+                    return -2
+                _throw(spots, pool, counters)
+                for g in range(crossing):
+                    total = planes[g, p]
+                    for c in range(p):
+                        total += planes[g, c] * spots[1, c]
+                    values[g, number] = total
+                number += 1
+            if face:
+                good = masks[3, level]
+                masks[3, level] = good | 1 << f
+                level += 1
+                masks[1, level], masks[2, level], masks[3, level] = tried, good, 0
+                masks[4, level], masks[5, level] = crossing - 1, 1
+    return result
+
+
+@_compiled
+def walk_by_points(
+    limit: int, fixed: int, signs: Any, nodes: Any, left: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
+    active: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
+    row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> int:
+    """Go on with the walk until it is done or ``limit`` linear programs were solved.
+
+    Columns of ``nodes``, one row per unit: whether its other side waits, the block, rows and splits above.
+    """
+    units, p = len(unit_of), combined.shape[1] - 1
+    u, r, down, splits, b = counters[POSITION], counters[ROWS], counters[DOWN], counters[SPLITS], counters[STATE]
+    status = MORE
+    while counters[TESTS] < limit and counters[LEFT] + 2 < len(left):
+        if not down:
+            u -= 1
+            while u >= fixed and nodes[u, 0] == 0:
+                u -= 1
+            if u < fixed:
+                status = DONE
+                break
+            if counters[PLAIN] > u:
+                counters[PLAIN] = units + 1
+            for other in range(units - 1, u, -1):
+                if layer_of[other] != layer_of[units - 1]:
+                    break
+                if stable_at[other] > u:
+                    stable_at[other] = units + 1
+            nodes[u, 0] = 0
+            signs[u] = 1 - signs[u]
+            b, r, splits = nodes[u, 1], nodes[u, 2], nodes[u, 3] + 1
+            g = unit_of[u]
+            active[g] = signs[u]
+            place(g, 1.0 if signs[u] else -1.0, r, False, gram, combined, errors, rows)
+            _inherit(b, r, blocks, held, rows, scratch)
+            row_of[u], codes[r] = r, u
+            b += 1
+            r += 1
+            u += 1
+            down = 1
+            continue
+        if u == units:
+            counters[REGIONS] += 1
+            down = 0
+            continue
+        layer = layer_of[u]
+        if u == 0 or layer_of[u - 1] != layer:
+            for number in range(layer_of[u - 1] + 1 if u else 1, layer + 1):
+                compose(number, layout, weights, biases, active, combined, errors, scratch)
+        if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] > u:
+            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+            if found > 0:
+                counters[REGIONS] += found
+                down = 0
+                continue
+            if found == -2:
+                counters[PLAIN] = u
+        g = unit_of[u]
+        nodes[u, 0] = 0
+        quick = quick_sign(g, combined, errors)
+        if quick == -2:  # the row is lost in rounding
+            leave(HARD, max(u, fixed), splits, signs, left, counters[LEFT])
+            counters[LEFT] += 1
+            if u < fixed:
+                status = DONE
+                break
+            down = 0
+            continue
+        exists_0, exists_1 = FEASIBLE, FEASIBLE
+        if quick < 0:
+            place(g, 1.0, r, False, gram, combined, errors, rows)
+            high, low = 0.0, 0.0
+            for i in range(held[b]):
+                total = rows[r, p]
+                for c in range(p):
+                    total += rows[r, c] * blocks[b, i, c]
+                high = max(high, total)
+                low = min(low, total)
+            above, below = high >= _SEEN, low <= -_SEEN
+            if stable_at[u] <= u:
+                quick = 1 if high > -low else 0
+            elif above != below and (u >= fixed or above != (signs[u] == 1)):
+                size = _pull(b, r, blocks, held, pool, rows, scratch, values, counters)
+                if size:
+                    _spread(0, r, size, b, blocks, held, pool, rows, scratch, values)
+                    sign, best, at = -1.0 if above else 1.0, 0.0, 0
+                    for k in range(size):
+                        best = max(best, sign * values[0, k])
+                    if best >= _SEEN:
+                        while sign * values[0, at] != best:
+                            at += 1
+                        slot = min(held[b], blocks.shape[1] - 1)
+                        held[b] = slot + 1
+                        for c in range(p):
+                            blocks[b, slot, c] = scratch[5, c] + values[len(values) - 1, at] * (pool[c, at] - scratch[5, c])
+                        if held[b] < blocks.shape[1]:
+                            middle = rows[r, p]
+                            for c in range(p):
+                                middle += rows[r, c] * scratch[5, c]
+                            part = 0.5 + 0.5 * middle / (middle - sign * best)
+                            for c in range(p):
+                                blocks[b, held[b], c] = scratch[5, c] + part * (blocks[b, slot, c] - scratch[5, c])
+                            held[b] += 1
+                        above = below = True
+            if quick < 0:
+                for side in range(1, -1, -1):
+                    if (above if side else below) or (u < fixed and side != signs[u]):
+                        continue
+                    place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
+                    outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+                    if outcome == FEASIBLE:
+                        _throw(spots, pool, counters)
+                        slot = min(held[b], blocks.shape[1] - 1 - side)
+                        held[b] = max(held[b], slot + 1)
+                        for c in range(p):
+                            blocks[b, slot, c] = spots[1, c]
+                        if held[b] < blocks.shape[1]:
+                            for c in range(p):
+                                blocks[b, held[b], c] = spots[2, c]
+                            held[b] += 1
+                    if side:
+                        exists_1 = outcome
+                    else:
+                        exists_0 = outcome
+        if quick >= 0:
+            exists_0 = INFEASIBLE if quick else FEASIBLE
+            exists_1 = FEASIBLE if quick else INFEASIBLE
+        if u < fixed:
+            chosen = signs[u]
+            if (exists_1 if chosen else exists_0) != FEASIBLE:
+                leave(HARD, fixed, splits, signs, left, counters[LEFT])
+                counters[LEFT] += 1
+                status = DONE
+                break
+        else:
+            for side in range(2):
+                if (exists_1 if side else exists_0) == UNCLEAR:
+                    signs[u] = side
+                    leave(HARD, u + 1, splits + 1, signs, left, counters[LEFT])
+                    counters[LEFT] += 1
+            if FEASIBLE not in (exists_0, exists_1):
+                down = 0
+                continue
+            chosen = 1 if exists_1 == FEASIBLE else 0
+            if exists_0 == FEASIBLE and exists_1 == FEASIBLE:
+                nodes[u, 0], nodes[u, 1], nodes[u, 2], nodes[u, 3] = 1, b, r, splits
+                splits += 1
+        signs[u] = chosen
+        active[g] = chosen
+        if (exists_0 if chosen else exists_1) != INFEASIBLE:
+            place(g, 1.0 if chosen else -1.0, r, False, gram, combined, errors, rows)
+            _inherit(b, r, blocks, held, rows, scratch)
+            row_of[u], codes[r] = r, u
+            b += 1
+            r += 1
+        else:
+            row_of[u] = -1
+        u += 1
+    counters[POSITION], counters[ROWS], counters[DOWN], counters[SPLITS], counters[STATE] = u, r, down, splits, b
+    return status
+
+
+# fmt: on
+
+
+class Hulls(Simplex):
+    """Counts the regions below nodes by points and linear programs; a `tessella.counting.tree.Walker`.
+
+    Parameters
+    ----------
+    tree
+        What to walk: on a box, with more inputs than units in its first layer.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        """Make room for points, and begin with some corners of the box."""
+        super().__init__(tree)
+        p, inputs = self._frame.shape
+        units, most, basis = self._units, len(self._rows), self._lists.shape[2]
+        held = max(8, min(_POINTS, (1 << 23) // (p * (units + 2))))
+        rng = np.random.default_rng(inputs)
+        corners = EDGE * rng.choice((-1.0, 1.0), (64, inputs)) @ self._columns
+        self._noise = (_NOISE * rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs)).astype(np.float32)
+        self._blocks = np.zeros((units + 2, held, p))
+        self._held = np.zeros(units + 2, dtype=np.int64)
+        self._held[0] = min(len(corners), held - 4)
+        self._blocks[0, : self._held[0]] = corners[: self._held[0]]
+        self._pool = np.zeros((p, _POOL))
+        self._pool[:, : len(corners)] = corners.T
+        self._pooled = len(corners)
+        self._values = np.zeros((MOST_FACES + 4, _POOL + held + 512))
+        self._hull = np.zeros((MOST_FACES + 8, MOST_FACES + 2))
+        self._spots = np.zeros((3, p))
+        self._picks = np.zeros((4, basis), dtype=np.int64)
+        self._bases = np.zeros((2 * units + _SETS + 1, 2 * basis + 2), dtype=np.int64)
+        self._bases[:-1, 0] = -1
+        self._scratch = np.zeros((7, max(self._scratch.shape[1], held, most)))
+
+    def _walk(self, fixed: int, tests: int) -> int:
+        if self._careful:
+            return super()._walk(fixed, tests)
+        counters = self._counters
+        counters[_POOLED] = self._pooled
+        units = (self._unit_of, self._layer_of, self._stable_at)
+        network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
+        last = (self._planes, self._masks, self._values, self._hull)
+        kept = (self._row_of, self._codes, self._bases, self._blocks, self._held, self._pool)
+        frame = (self._gram, self._frame, self._light, self._columns, self._noise)
+        basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
+        scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32), counters)
+        status = walk_by_points(
+            counters[TESTS] + tests,
+            fixed,
+            self._signs,
+            self._nodes,
+            self._left,
+            *units,
+            *network,
+            *last,
+            *kept,
+            *frame,
+            *basis,
+            *scratch,
+        )
+        self._pooled = int(counters[_POOLED])
+        return status

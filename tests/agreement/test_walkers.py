@@ -1,0 +1,94 @@
+"""The walk by points against an exact oracle, and against the walk by linear programs alone.
+
+It is made for many inputs and wide first layers, where no oracle can follow.  So small odd networks get every input sixteen times, each with
+a sixteenth of its weight: as many regions, exactly.  Many more, by hand, from the folder ``tests``::
+
+    python -m agreement.test_walkers 1000 20000        # from seed 1000 on, 20,000 networks
+"""
+
+import sys
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import tessella
+from helpers.brute_force import count_regions
+from helpers.odd_networks import random_case
+from tessella.counting.exact import Exact
+from tessella.counting.hulls import Hulls
+from tessella.counting.schedule import is_wide, walker_for
+from tessella.counting.tree import Node, Tree
+from tessella.counting.walk import Simplex
+from tessella.parallel import Stop
+
+COPIES = 16  # a power of two: a weight's sixteenth is exact
+BLOCK = 40
+
+
+def walked(walker, tree, seconds=1e9):
+    """Regions, counted in slices."""
+    nodes, exact, regions = [Node()], Exact(tree), 0
+    while nodes:
+        found = walker.advance(nodes, seconds, Stop())
+        nodes, regions = list(found.open), regions + found.regions + sum(exact.count(prefix) for prefix in found.thin)
+    return regions
+
+
+def copied(case):
+    """The tree of a network that has every input of another one several times; None if the walk by points is not for it."""
+    (weight, bias, rectified), *rest = case.layers
+    layers = [(np.repeat(weight, COPIES, axis=1) / COPIES, bias, rectified), *rest]
+    network = tessella.Network(tuple(tessella.Layer(*layer) for layer in layers))
+    box = tessella.Box(np.repeat(case.lower, COPIES), np.repeat(case.upper, COPIES))
+    tree = Tree.of(tessella.stability(network, box, method="interval"))
+    if not tree.units:
+        return None
+    first, inputs = tree.scaled.weights[0].shape
+    return tree if first < inputs else None
+
+
+def disagreement(seed):
+    """What is wrong with the count of one network, or None."""
+    case = random_case([2021, seed], 300)
+    if case.matrix is not None or (tree := copied(case)) is None:
+        return None
+    true, found = count_regions(*case), walked(Hulls(tree), tree)
+    return None if found == true else f"seed {seed}: {found}, but {true} regions, {case.network} on {case.domain}"
+
+
+@pytest.mark.parametrize("block", range(5))
+def test_counts_by_points_are_exact(block):
+    wrong = [disagreement(seed) for seed in range(block * BLOCK, (block + 1) * BLOCK)]
+    assert [text for text in wrong if text] == []
+
+
+def wide_tree(seed, small_biases):
+    rng = np.random.default_rng(seed)
+    sizes = [int(rng.integers(15, 40)), int(rng.integers(8, 11)), *(int(size) for size in rng.integers(2, 6, rng.integers(1, 3)))]
+    layers = [
+        (rng.standard_normal((rows, columns)) / np.sqrt(columns), (1e-3 if small_biases else 0.3) * rng.standard_normal(rows))
+        for columns, rows in pairwise(sizes)
+    ]
+    network = tessella.Network.from_arrays(layers, relu_output=True)
+    return Tree.of(tessella.stability(network, tessella.Box.cube(-1.0, 1.0, sizes[0]), method="interval"))
+
+
+@pytest.mark.parametrize("small_biases", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_both_walks_count_the_same(seed, small_biases):
+    tree = wide_tree(seed, small_biases)
+    assert walked(Hulls(tree), tree) == walked(Simplex(tree), tree) > 100
+
+
+def test_slices_of_any_length_add_up():
+    tree = wide_tree(3, small_biases=False)
+    assert is_wide(tree)
+    assert isinstance(walker_for(tree), Hulls)
+    assert walked(Hulls(tree), tree, seconds=0.0) == walked(Hulls(tree), tree)
+
+
+if __name__ == "__main__":
+    start, number = (int(text) for text in sys.argv[1:3])
+    wrong = [text for seed in range(start, start + number) if (text := disagreement(seed))]
+    print("\n".join(wrong) or f"{number} networks: every count is right")  # noqa: T201
