@@ -33,8 +33,10 @@ from tessella.upper import UpperBounds, configuration_bound, empirical_bound, mo
 
 if TYPE_CHECKING:
     from tessella.counting.count import Count, CountProgress, count
+    from tessella.counting.estimate import Estimate, EstimateProgress, estimate
     from tessella.counting.listing import regions
     from tessella.counting.region import Region
+    from tessella.counting.sampling import SampledRegion, sample_regions
     from tessella.solvers import SCIP, Gurobi, HiGHS
 
 __all__ = [
@@ -47,6 +49,8 @@ __all__ = [
     "Counted",
     "Domain",
     "DomainError",
+    "Estimate",
+    "EstimateProgress",
     "FileError",
     "FileMissing",
     "Gurobi",
@@ -59,6 +63,7 @@ __all__ = [
     "Polytope",
     "PreactivationBounds",
     "Region",
+    "SampledRegion",
     "Side",
     "SolverError",
     "Source",
@@ -72,12 +77,14 @@ __all__ = [
     "configuration_bound",
     "count",
     "empirical_bound",
+    "estimate",
     "load",
     "load_domain",
     "load_domains",
     "montufar_bound",
     "raghu_bound",
     "regions",
+    "sample_regions",
     "stability",
     "upper_bounds",
 ]
@@ -86,9 +93,14 @@ __all__ = [
 _LAZY = {
     "Count": "counting.count",
     "CountProgress": "counting.count",
+    "Estimate": "counting.estimate",
+    "EstimateProgress": "counting.estimate",
     "Region": "counting.region",
     "count": "counting.count",
+    "estimate": "counting.estimate",
+    "SampledRegion": "counting.sampling",
     "regions": "counting.listing",
+    "sample_regions": "counting.sampling",
     "SCIP": "solvers",
     "Gurobi": "solvers",
     "HiGHS": "solvers",
