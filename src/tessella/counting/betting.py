@@ -46,12 +46,10 @@ def bets(logarithms: Floats, planned: Floats, confidence: float) -> Floats:
     count = len(logarithms)
     if not count:
         return np.zeros(0)
-    finite = logarithms[np.isfinite(logarithms)]
-    scaled = np.exp(logarithms - (finite.max() if len(finite) else 0.0))
     before = np.arange(count)
-    first, second = (np.concatenate([[0.0], np.cumsum(scaled**power)[:-1]]) for power in (1, 2))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = np.where(first > 0.0, before * second / first**2 - 1.0, 1.0)
+    first, second = (np.logaddexp.accumulate(np.append(-np.inf, power * logarithms[:-1])) for power in (1, 2))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        spread = np.where(np.isfinite(first), np.exp(np.log(before) + second - 2.0 * first) - 1.0, 1.0)
     variance = np.maximum((before * spread + _PRIOR) / (before + _PRIOR), 1e-12)
     still = np.floor(_STILL * planned)
     distance = np.sqrt(2.0 * math.log(1.0 / (1.0 - confidence)) * variance / np.maximum(planned - still, 1.0))
@@ -74,7 +72,7 @@ def lower_bound(logarithms: Floats, stakes: Floats, confidence: float) -> float:
     --------
     >>> terms = np.full(1000, 5.0)
     >>> round(math.exp(lower_bound(np.log(terms), bets(np.log(terms), np.full(1000, 1000), 0.95), 0.95)), 3)
-    4.985
+    4.975
     """
     finite = np.isfinite(logarithms) & (stakes > 0.0)
     if not finite.any():
@@ -82,7 +80,7 @@ def lower_bound(logarithms: Floats, stakes: Floats, confidence: float) -> float:
     needed = math.log(1.0 / (1.0 - confidence))
 
     def rejected(mean: float) -> bool:
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             gains = np.logaddexp(np.log1p(-stakes), np.log(stakes) + logarithms - mean)
         return float(np.cumsum(gains).max()) >= needed * (1.0 + 1e-12)
 

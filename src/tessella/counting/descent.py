@@ -23,8 +23,10 @@ _FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks 
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
 _AHEAD = 64  # units; wider layers are decided one by one
 _CLASSES = 48  # regressions per layer
-_RECORDS = 4096  # nodes noted in one batch
+_RECORDS = 16384  # nodes noted in one batch
 _LARGE = 1 << 25  # bytes of one node's cell; of larger ones only one is kept
+_POOL = 1024  # vertices whose bases are kept
+_CORNERS = 47  # corners of the box that the root knows
 _MOST_EXACT = 256  # cells that exact arithmetic looks at for one prefix
 _NOT_KNOWN = -2.0
 
@@ -216,7 +218,7 @@ class Descents:
             np.zeros((slots + 1, p + basis)),
             np.ones((slots + 1, inputs), dtype=np.float32),
             np.zeros((8, longest)),
-            np.zeros(inputs + 8, dtype=np.int64),
+            np.zeros(max(inputs, probe.POINTS) + 8, dtype=np.int64),
             np.zeros((2, inputs), dtype=np.float32),
             self._counters,
         )
@@ -238,6 +240,9 @@ class Descents:
             np.zeros((slots, len(rectified)), dtype=np.int64),
             np.zeros((slots, most), dtype=np.int64),
             np.zeros((slots + 1, p, probe.POINTS)),
+            np.zeros((slots + 1, probe.POINTS), dtype=np.int64),
+            np.zeros((_POOL + probe.POINTS, 2, basis + 1), dtype=np.int64),
+            np.zeros((_POOL + probe.POINTS, inputs), dtype=np.int8),
             np.zeros((2 * probe.WIDE, probe.POINTS)),
             np.zeros(max(*widths, 2), dtype=np.int64),
         )
@@ -249,7 +254,7 @@ class Descents:
         self._keys, self._worth = np.zeros((1025, 2), dtype=np.uint64), np.full(1024, _NOT_KNOWN)
         self._proofs = (np.full((2 * len(rectified), basis + 2), -1, dtype=np.int64), np.zeros((2 * len(rectified), basis + 2)))
         self._logs = _logarithms(max(widths), p)
-        self._options = np.array([population, lazy, 0, 0], dtype=np.int64)
+        self._options = np.array([population, lazy, 0], dtype=np.int64)
         rows = np.column_stack([base[:first], scaled.biases[0]])
         errors = np.where(sizes[:first] > 0.0, _FIRST * _EPS * tree.magnitudes, 0.0)
         held = self._root(slots, base[first:], scaled.constants)
@@ -260,7 +265,7 @@ class Descents:
         identity, gram, frame, light, columns, rows, *state, counters = self._program
         lists, inverse, places, sides, scratch, _order, _prices = state
         p, held = len(gram), 0
-        self.starts = bool(probe.refresh(root, 0, identity, columns, rows, lists, inverse, places, sides, scratch))
+        self.starts = bool(probe.refresh(root, 0, identity, frame, columns, rows, lists, inverse, places, sides, scratch))
         for normal, constant in zip(normals, constants, strict=True):
             if np.any(normal != 0.0):
                 row, size = rows[root, held], np.abs(normal).sum() + abs(constant)
@@ -270,7 +275,7 @@ class Descents:
                     root,
                     held,
                     probe.GOAL,
-                    True,  # noqa: FBT003
+                    False,  # noqa: FBT003
                     identity,
                     frame,
                     light,
@@ -278,12 +283,28 @@ class Descents:
                     rows,
                     *state,
                     self._nodes[0],
-                    self._nodes[4],
+                    *self._nodes[4:8],
                     counters,
                 )
                 self.starts = self.starts and found == probe.FEASIBLE
                 held += 1
+        self._corners(root, rows[root, :held])
         return held
+
+    def _corners(self, root: int, rows: Floats) -> None:
+        """Points of the root: corners of the box that are furthest in random directions, with their (empty) bases."""
+        node, _status, _row_of, _codes, points, _names, pool, ends = self._nodes[:8]
+        frame = self._program[2]
+        p, size = len(frame), len(pool) - probe.POINTS
+        node[root, :] = 0
+        pool[size:, 0, 0] = np.arange(-probe.POINTS, 0)
+        sides = np.where(np.random.default_rng(p).standard_normal((_CORNERS, p)) @ frame > 0.0, 1, -1)
+        places = probe.EDGE * sides @ frame.T
+        for side, place in zip(sides, places, strict=True):
+            if (rows[:, :p] @ place + rows[:, p] >= probe.GOAL).all():
+                known = node[root, probe.KNOWN]
+                points[root, :, known], ends[size + known] = place, side
+                node[root, probe.KNOWN] += 1
 
     @property
     def tests(self) -> int:

@@ -28,7 +28,8 @@ _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: 
 _SAFE = 1e-9  # relative: more than the rounding of all logarithms
 _LARGEST = 1000.0  # log2 of what is returned as a floating-point number
 _FEW = 6  # free inputs up to which regions are counted by vertices
-_TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how fast it is, and to end
+_TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how far it comes, and to end
+_MOSTLY = 0.5  # part of the tree that must be done in the first, to go for the second
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +285,10 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
     left, spent = deadline - perf_counter(), perf_counter() - begun
     if left < 4.0 * spent:
         return None
-    first = count(known.network, known.domain, stability=known, seconds=_TRIAL * left, executor=executor, workers=workers)
+    options: dict[str, Any] = {"stability": known, "executor": executor, "workers": workers}
+    first = count(known.network, known.domain, seconds=_TRIAL * left, **options)
+    if first.exact is None and first.share > _MOSTLY:
+        first = count(known.network, known.domain, seconds=_WHOLE * left, **options)
     return first.exact
 
 

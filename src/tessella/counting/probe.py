@@ -48,12 +48,12 @@ _MIXED = 0.02  # part of the choice that does not listen to predictions
 # states of a unit in a cell: 0 and 1 if it is settled
 _BOTH, _OPEN, _UNSURE = 2, 3, 4
 # places in a node's numbers
-_LAYER, _ROWS, _KNOWN, _LEFT, _RECORD, _ADDED = range(6)
+_LAYER, _ROWS, KNOWN, _LEFT, _RECORD, _ADDED = range(6)
 NODE = 6
 # places of the counters
-TESTS, ITERATIONS, NEEDED, RECORDS, REUSED, SPLITS, LENGTH, CROSSED = range(8)
+TESTS, ITERATIONS, NEEDED, RECORDS, REUSED, SPLITS, LENGTH, CROSSED, NAMES = range(9)
 # places of the options
-POPULATION, LAZY, SINGLE, LIMIT = range(4)
+POPULATION, LAZY, SINGLE = range(3)
 
 _compiled = compiler(_nrt=False)  # nothing is allocated, so references need no counting
 
@@ -101,7 +101,7 @@ def _factor(t: int, identity: bool, columns: Floats, rows: Floats, lists: Any, i
 
 
 @_compiled
-def refresh(t: int, count: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats) -> bool:
+def refresh(t: int, count: int, identity: bool, frame: Floats, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats) -> bool:
     """Compute a vertex anew from its basis; False if it is not one of the cell."""
     n, p = columns.shape
     k = lists[t, 2, 0]
@@ -109,14 +109,13 @@ def refresh(t: int, count: int, identity: bool, columns: Floats, rows: Floats, l
     if not _factor(t, identity, columns, rows, lists, inverse):
         return False
     for c in range(p):
-        scratch[3, c] = 0.0
-    for j in range(n):
-        end = EDGE * sides[t, j]
         if identity:
-            scratch[3, j] = end
+            scratch[3, c] = EDGE * sides[t, c]
         else:
-            for c in range(p):
-                scratch[3, c] += end * columns[j, c]
+            total = 0.0
+            for j in range(n):
+                total += frame[c, j] * sides[t, j]
+            scratch[3, c] = EDGE * total
     for i in range(k):
         row = lists[t, 0, i]
         total = MARGIN - rows[t, row, p]
@@ -298,13 +297,77 @@ def _empty(t: int, at: int, identity: bool, frame: Floats, rows: Floats, lists: 
 
 
 @_compiled
+def _sound(t: int, count: int, rows: Floats, lists: Any, places: Floats) -> bool:
+    """Whether a node's vertex lies inside all rows and the box, by more than rounding."""
+    p = rows.shape[2] - 2
+    fine = True  # comparisons are false for what is not a number
+    for row in range(count):
+        total = rows[t, row, p]
+        for c in range(p):
+            total += rows[t, row, c] * places[t, c]
+        fine = fine and total >= 0.5 * MARGIN
+    for q in range(lists[t, 2, 0]):
+        fine = fine and abs(places[t, p + q]) <= 1.0 - 0.5 * (1.0 - EDGE)
+    return fine
+
+
+@_compiled
+def _keep(
+    t: int, node: Any, points: Floats, names: Any, pool: Any, ends: Any, lists: Any, places: Floats, sides: Any, counters: Any
+) -> None:
+    """Keep a node's vertex as a point, in the place of the oldest if all are taken, and its basis in the pool."""
+    place = node[t, KNOWN]
+    if place >= POINTS:
+        place = node[t, _ADDED] % POINTS
+        node[t, _ADDED] += 1
+    else:
+        node[t, KNOWN] += 1
+    for c in range(points.shape[1]):
+        points[t, c, place] = places[t, c]
+    counters[NAMES] += 1
+    name = counters[NAMES]
+    names[t, place] = name
+    at, k = name % (len(pool) - POINTS), lists[t, 2, 0]
+    pool[at, 0, 0], pool[at, 1, 0] = name, k
+    for q in range(k):
+        pool[at, 0, 1 + q], pool[at, 1, 1 + q] = lists[t, 0, q], lists[t, 1, q]
+    for j in range(ends.shape[1]):
+        ends[at, j] = np.int8(sides[t, j])
+
+
+@_compiled
+def _load(
+    t: int, sign: float, value: float, count: int, identity: bool, frame: Floats, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats,
+    sides: Any, scratch: Floats, node: Any, names: Any, pool: Any, ends: Any, vals: Floats
+) -> bool:
+    """Move a node's vertex to the known one where row 0 of vals is best, if that is better than the value; False if that fails."""
+    best, top = -1, value
+    for i in range(min(node[t, KNOWN], POINTS)):
+        if sign * vals[0, i] > top and names[t, i] != 0:
+            name = names[t, i]
+            at = name % (len(pool) - POINTS) if name > 0 else len(pool) + name
+            if pool[at, 0, 0] == name:
+                best, top = at, sign * vals[0, i]
+    if best < 0:
+        return True
+    k = pool[best, 1, 0]
+    lists[t, 2, 0] = k
+    for q in range(k):
+        lists[t, 0, q], lists[t, 1, q] = pool[best, 0, 1 + q], pool[best, 1, 1 + q]
+    for j in range(ends.shape[1]):
+        sides[t, j] = np.float32(ends[best, j])
+    return refresh(t, count, identity, frame, columns, rows, lists, inverse, places, sides, scratch)
+
+
+@_compiled
 def climb(
-    t: int, at: int, goal: float, move: bool, identity: bool, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats,
-    places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, node: Any, points: Floats, counters: Any,
+    t: int, at: int, goal: float, inside: bool, identity: bool, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats,
+    places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, node: Any, points: Floats, names: Any, pool: Any, ends: Any,
+    counters: Any,
 ) -> int:
     """Raise row ``at`` over the cell of the rows before it, from the node's vertex, until it reaches the goal.
 
-    FEASIBLE: it does, at a point that is kept (scratch 5); if ``move``, the node's vertex is there.  INFEASIBLE: it is proved that it
+    FEASIBLE: it does, and the node's vertex is there.  If ``inside``, vertices on the way are points of the node.  INFEASIBLE: it is proved that it
     is negative on all of the cell; the proof's shares are scratch 0.  UNCLEAR otherwise.
     """
     n, p = columns.shape
@@ -314,14 +377,12 @@ def climb(
     for c in range(p):
         value += rows[t, at, c] * places[t, c]
     if value >= goal:
-        for c in range(p):
-            scratch[5, c] = places[t, c]
         return FEASIBLE
     while True:
         k = lists[t, 2, 0]
         if steps > 200 + 10 * at + 2 * n or stalled > 40:
             return UNCLEAR
-        if lists[t, 2, 1] >= _REFACTOR_EVERY and not refresh(t, at, identity, columns, rows, lists, inverse, places, sides, scratch):
+        if lists[t, 2, 1] >= _REFACTOR_EVERY and not refresh(t, at, identity, frame, columns, rows, lists, inverse, places, sides, scratch):
             return UNCLEAR
         # what tight rows are worth (scratch 0, with the other sign), and the row without them (scratch 3)
         for q in range(k):
@@ -347,7 +408,10 @@ def climb(
             constant -= total * rows[t, row, p]
             weight += abs(total)
             if total > 1e-11:
-                merit = total * np.sqrt(rows[t, row, p + 1])
+                norm = 1e-30
+                for q in range(k):
+                    norm += inverse[t, q, i] * inverse[t, q, i]
+                merit = total / np.sqrt(norm)
                 if merit > score:
                     slack, score, gain = i, merit, total
         # inputs: first those that were best last time
@@ -384,10 +448,11 @@ def climb(
                     top = max(top, prices[1, j])
                 if top > np.float32(0.0):
                     j = low
-                    while prices[1, j] != top:
+                    while j < high and prices[1, j] != top:
                         j += 1
-                    order[listed] = j
-                    listed += 1
+                    if j < high:
+                        order[listed] = j
+                        listed += 1
             enter, merit = -1, 0.0
             for place in range(listed):
                 j = order[place]
@@ -456,25 +521,18 @@ def climb(
                 step = max(total, 0.0) / -rate
                 if step < theta - 1e-13 or (step < theta + 1e-13 and -rate > steep):
                     leaving, blocking, theta, steep = -1, row, step, -rate
-        if not theta < np.inf:
-            return UNCLEAR
         if leaving >= 0:
             blocking = -1
+        if not theta < np.inf or (enter >= 0 and blocking >= 0 and k >= min(n, p)):  # more tight rows than dimensions: rounding
+            return UNCLEAR
         stalled = 0 if theta * gain > 1e-14 else stalled + 1
         value += theta * gain
         found = value >= goal
-        if found and not move:
-            for c in range(p):
-                scratch[5, c] = places[t, c] + theta * scratch[5, c]
-            value = rows[t, at, p]
-            for c in range(p):
-                value += rows[t, at, c] * scratch[5, c]
-            return FEASIBLE if value >= 0.9 * goal else UNCLEAR
         for c in range(p):
             places[t, c] += theta * scratch[5, c]
         for q in range(k):
             places[t, p + q] += theta * factor * scratch[1, q]
-        lists[t, 2, 1] += 1
+        lists[t, 2, 1] += 1 if steep > 1e-6 or (leaving < 0 and blocking < 0) else _REFACTOR_EVERY
         if leaving < 0 and blocking < 0:  # from one end to the other
             sides[t, enter] = -sides[t, enter]
         else:
@@ -486,16 +544,18 @@ def climb(
             if enter >= 0:
                 sides[t, enter] = 0.0
                 places[t, p + (leaving if leaving >= 0 else k)] = fresh
+        keep = inside and steps % 4 == 0 and node[t, KNOWN] < POINTS - 16
+        if (found or keep) and not _sound(t, at, rows, lists, places):
+            if lists[t, 2, 1] == 0 or not refresh(t, at, identity, frame, columns, rows, lists, inverse, places, sides, scratch):
+                return UNCLEAR
+            keep = False
         if found:
             value = rows[t, at, p]
             for c in range(p):
-                scratch[5, c] = places[t, c]
-                value += rows[t, at, c] * scratch[5, c]
+                value += rows[t, at, c] * places[t, c]
             return FEASIBLE if value >= 0.9 * goal else UNCLEAR
-        if not move and node[t, _KNOWN] < POINTS - 8:  # a vertex of the cell
-            for c in range(p):
-                points[t, c, node[t, _KNOWN]] = places[t, c]
-            node[t, _KNOWN] += 1
+        if keep:
+            _keep(t, node, points, names, pool, ends, lists, places, sides, counters)
 
 
 @_compiled
@@ -637,7 +697,7 @@ def _values(t: int, g: int, at: int, combined: Floats, points: Floats, vals: Flo
 @_compiled
 def _seen(t: int, at: int, size: float, node: Any, vals: Floats) -> int:
     """The signs that row ``at`` of vals shows with certainty: 1 if positive, 2 if negative, 3 if both."""
-    known = min(node[t, _KNOWN], POINTS)
+    known = min(node[t, KNOWN], POINTS)
     most, least = 0.0, 0.0
     for i in range(known):
         most = max(most, vals[at, i])
@@ -647,25 +707,12 @@ def _seen(t: int, at: int, size: float, node: Any, vals: Floats) -> int:
 
 
 @_compiled
-def _add_point(t: int, node: Any, points: Floats, scratch: Floats) -> None:
-    """Keep scratch 5 as a point of a node, in the place of the oldest if all are taken."""
-    place = node[t, _KNOWN]
-    if place >= POINTS:
-        place = node[t, _ADDED] % POINTS
-        node[t, _ADDED] += 1
-    else:
-        node[t, _KNOWN] += 1
-    for c in range(points.shape[1]):
-        points[t, c, place] = scratch[5, c]
-
-
-@_compiled
 def _survey(
     t: int, programs: bool, layout: Any, combined: Floats, node: Any, status: Any, row_of: Any, codes: Any,
-    points: Floats, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
+    points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> None:
     """Settle the units of a node's layer that are left, by points and known proofs, and by linear programs if asked."""
-    layer, r = node[t, _LAYER], node[t, _ROWS]
+    layer, r, p = node[t, _LAYER], node[t, _ROWS], points.shape[1]
     for stage in range(2 if programs else 1):
         for i in range(layout[layer, 1]):
             g = layout[layer, 0] + i
@@ -689,11 +736,20 @@ def _survey(
                 if seen & (1 if side else 2):
                     continue
                 _place(t, g, 1.0 if side else -1.0, r, identity, gram, combined, rows)
-                found = climb(
-                    t, r, GOAL, False, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, counters
-                )
+                sign = 1.0 if side else -1.0
+                value = combined[t, g, p]
+                for c in range(p):
+                    value += combined[t, g, c] * places[t, c]
+                found = UNCLEAR
+                if _load(
+                    t, sign, sign * value, r, identity, frame, columns, rows, lists, inverse, places, sides, scratch, node, names, pool, ends, vals
+                ):
+                    found = climb(
+                        t, r, GOAL, True, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names,
+                        pool, ends, counters,
+                    )
                 if found == FEASIBLE:
-                    _add_point(t, node, points, scratch)
+                    _keep(t, node, points, names, pool, ends, lists, places, sides, counters)
                     seen |= 1 if side else 2
                 elif found == INFEASIBLE:
                     _remember(g, side == 0, t, scratch, lists, codes, proofs, shares)
@@ -744,17 +800,18 @@ def _clone(
 @_compiled
 def _child(
     t: int, child: int, g: int, side: int, layout: Any, combined: Floats, errors: Floats, node: Any, status: Any, row_of: Any, codes: Any,
-    points: Floats, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
+    points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
     """Make the child of a node on one side of a unit; row 0 of vals holds the unit's values at the node's points."""
     p, r, size = points.shape[1], node[t, _ROWS], _size(t, g, combined)
     sign = 1.0 if side else -1.0
     sure, kept = 4.0 * MARGIN * size, 0
-    known = min(node[t, _KNOWN], POINTS)
+    known = min(node[t, KNOWN], POINTS)
     for i in range(known):
         if sign * vals[0, i] >= sure:
             for c in range(p):
                 points[child, c, kept] = points[t, c, i]
+            names[child, kept] = names[t, i]
             kept += 1
     if kept == 0 and _proved(g, side == 0, t, identity, frame, rows, row_of, status, combined, proofs, shares, scratch):
         counters[REUSED] += 1
@@ -762,23 +819,40 @@ def _child(
     _clone(t, child, layout, combined, errors, node, status, row_of, codes, rows, lists, inverse, places, sides)
     _place(child, g, sign, r, identity, gram, combined, rows)
     codes[child, r], row_of[child, g], status[child, g] = 2 * g + side, r, side
-    node[child, _ROWS], node[child, _KNOWN], node[child, _ADDED] = r + 1, kept, 0
+    node[child, _ROWS], node[child, KNOWN], node[child, _ADDED] = r + 1, kept, 0
     node[child, _LEFT] -= 1
-    found = climb(
-        child, r, GOAL, True, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, counters
-    )
-    if found == INFEASIBLE:
-        _remember(g, side == 0, child, scratch, lists, codes, proofs, shares)
-    if found != FEASIBLE:
-        return found
-    _add_point(child, node, points, scratch)
-    _cross(t, child, g, side, layout, combined, node, status, points, vals, counters)
+    value = combined[t, g, p]
+    for c in range(p):
+        value += combined[t, g, c] * places[t, c]
+    if sign * value < 2.0 * sure:
+        node[child, KNOWN] = node[t, KNOWN]  # all vertices of the parent will do to begin with
+        for i in range(known):
+            order[i], names[child, i] = names[child, i], names[t, i]
+        found = UNCLEAR
+        if _load(
+            child, sign, sign * value, r, identity, frame, columns, rows, lists, inverse, places, sides, scratch, node, names, pool, ends, vals
+        ):
+            for i in range(known):
+                names[child, i] = order[i]
+            node[child, KNOWN] = kept
+            found = climb(
+                child, r, GOAL, False, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names, pool,
+                ends, counters,
+            )
+        if found == INFEASIBLE:
+            _remember(g, side == 0, child, scratch, lists, codes, proofs, shares)
+        if found != FEASIBLE:
+            return found
+        kept = 0 if value < 0.0 else kept
+    if kept == 0:
+        _keep(child, node, points, names, pool, ends, lists, places, sides, counters)
+    _cross(t, child, g, side, layout, combined, node, status, points, names, vals, counters)
     return FEASIBLE
 
 
 @_compiled
 def _cross(
-    t: int, child: int, g: int, side: int, layout: Any, combined: Floats, node: Any, status: Any, points: Floats, vals: Floats, counters: Any
+    t: int, child: int, g: int, side: int, layout: Any, combined: Floats, node: Any, status: Any, points: Floats, names: Any, vals: Floats, counters: Any
 ) -> None:
     """Points of a child between those of its parent on either side, where they show a second sign of a unit that is left.
 
@@ -786,7 +860,7 @@ def _cross(
     reaches a quadrant if and only if the segment between two of them does: the steepest on each side.
     """
     p, layer, sign = points.shape[1], node[t, _LAYER], 1.0 if side else -1.0
-    known = min(node[t, _KNOWN], POINTS)
+    known = min(node[t, KNOWN], POINTS)
     firm = 8.0 * MARGIN * _size(t, g, combined)
     for i in range(layout[layer, 1]):
         u = layout[layer, 0] + i
@@ -818,13 +892,14 @@ def _cross(
         share = 0.5 * (a / (a - c) + max(-b / (d - b), 0.0))
         if a + share * (c - a) < firm or b + share * (d - b) < 2.0 * sure:
             continue
-        place = node[child, _KNOWN]
+        place = node[child, KNOWN]
         if place >= POINTS:
             place = node[child, _ADDED] % POINTS
             node[child, _ADDED] += 1
         else:
-            node[child, _KNOWN] += 1
+            node[child, KNOWN] += 1
         counters[CROSSED] += 1
+        names[child, place] = 0
         for e in range(p):
             points[child, e, place] = (1.0 - share) * points[t, e, inside] + share * points[t, e, outside]
 
@@ -833,7 +908,7 @@ def _cross(
 def _settle(
     t: int, programs: bool, whole: bool, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any,
-    points: Floats, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
+    points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
     """Go on to the layer where a node has units left: 0; 1 or 2 leaves if there is none; -1 if rows are lost in rounding."""
     layers = len(layout)
@@ -841,7 +916,7 @@ def _settle(
         layer = node[t, _LAYER]
         if layer >= 0 and look[layer]:
             _survey(
-                t, programs, layout, combined, node, status, row_of, codes, points, vals, proofs, shares, identity, gram, frame,
+                t, programs, layout, combined, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame,
                 light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
             )
         if node[t, _LEFT] == 1 and layer == layers - 1 and not whole:
@@ -876,7 +951,7 @@ def _features(
     """Describe a node in line ``at`` of the features, for the regression of its layer and number of units left."""
     layers, layer, p = len(layout), node[t, _LAYER], points.shape[1]
     first, units, left = layout[layer, 0], layout[layer, 1], node[t, _LEFT]
-    known = min(node[t, _KNOWN], POINTS)
+    known = min(node[t, KNOWN], POINTS)
     for d in range(features.shape[1]):
         features[at, d] = 0.0
     rank = p
@@ -1111,7 +1186,7 @@ def _plus(one: float, two: float) -> float:
 @_compiled
 def _round(
     options: Any, unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
-    node: Any, status: Any, row_of: Any, codes: Any, points: Floats, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
+    node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
     origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats,
     identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> float:
@@ -1155,7 +1230,7 @@ def _round(
                     for i in range(POINTS):
                         vals[0, i] = scratch[7, i]
                     found = _child(
-                        t, child, g, side, layout, combined, errors, node, status, row_of, codes, points, vals, proofs, shares, identity, gram, frame,
+                        t, child, g, side, layout, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame,
                         light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
                     )
                     if found == INFEASIBLE:
@@ -1169,7 +1244,7 @@ def _round(
                     programs = step == 0 or not lazy
                     become = _settle(
                         child, programs, single, layout, weights, biases, rectified, look, combined, errors, node, status, row_of,
-                        codes, points, vals, proofs, shares, identity, gram, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
+                        codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
                     )
                     value = np.float64(become)
                     counters[LENGTH] = len(unit_of)
@@ -1245,7 +1320,7 @@ def _round(
 def probe(
     first: int, count: int, base: Any, results: Floats, options: Any, domain: int, root: int, origin_rows: Floats, origin_errors: Floats,
     unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
-    node: Any, status: Any, row_of: Any, codes: Any, points: Floats, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
+    node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
     origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats,
     identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
@@ -1278,13 +1353,16 @@ def probe(
             lists[0, 0, q], lists[0, 1, q] = lists[root, 0, q], lists[root, 1, q]
         for j in range(sides.shape[1]):
             sides[0, j] = sides[root, j]
-        refresh(0, domain, identity, columns, rows, lists, inverse, places, sides, scratch)
-        for c in range(p):
-            scratch[5, c] = places[0, c]
-        _add_point(0, node, points, scratch)
+        refresh(0, domain, identity, frame, columns, rows, lists, inverse, places, sides, scratch)
+        _keep(0, node, points, names, pool, ends, lists, places, sides, counters)
+        for place in range(node[root, KNOWN]):  # corners of the box in all directions
+            names[0, 1 + place] = place - POINTS
+            node[0, KNOWN] += 1
+            for c in range(p):
+                points[0, c, 1 + place] = points[root, c, place]
         held = counters[RECORDS]
         found = _round(
-            options, unit_of, layout, weights, biases, rectified, look, combined, errors, node, status, row_of, codes, points, vals, marks, logs,
+            options, unit_of, layout, weights, biases, rectified, look, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, marks, logs,
             buckets, theta, features, origin, leaves, used, crowd, scores, needed, keys, worth, seed, proofs, shares, identity, gram, frame, light,
             columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
         )

@@ -16,7 +16,7 @@ import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
 from tessella.counting.count import Status
-from tessella.counting.descent import Batch, Descents
+from tessella.counting.descent import Batch, Descents, Shape
 from tessella.counting.tree import Tree
 from tessella.counting.values import Values
 from tessella.network import Floats
@@ -24,10 +24,10 @@ from tessella.parallel import Pending
 
 _FIRST, _GROWTH = 4, 1.5  # rounds of the first generation, and how much more are made before what is learned is used
 _TASK = 0.05  # seconds that one task should take
-_LONGEST = 64  # rounds in one task
+_LONGEST = 32  # rounds in one task
 _TICK = 0.2  # seconds between reports
 _GUESS = 200  # rounds that are planned for before one was timed
-_POPULATION = 2
+_NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
 _MOST_CREWS = 2  # trees whose descents a worker process keeps
 
 
@@ -50,6 +50,11 @@ class Sample(NamedTuple):
     undecided: int = 0
 
 
+def descents_for(tree: Tree) -> Descents:
+    """Descents with the population that was best: a second node pays where the first layer is narrow."""
+    return Descents(tree, population=2 if tree.network.layers[0].units <= _NARROW else 1)
+
+
 class Crew:
     """Descents of one tree that wait for work; as many as work at the same time.
 
@@ -68,7 +73,7 @@ class Crew:
         try:
             descents = self._free.pop()
         except IndexError:
-            descents = Descents(self._tree, population=_POPULATION)
+            descents = descents_for(self._tree)
         batch = descents.rounds(first, size, base, theta)
         self._free.append(descents)
         return batch, len(descents.answers), descents.answers.given_up
@@ -99,13 +104,16 @@ class Rounds:
         What the seeds of rounds are made from.
     report
         Called every now and then with what is there.
+    clock
+        What the deadline is measured with; benchmarks on shared machines use CPU time.
     """
 
-    def __init__(self, tree: Tree, base: int, report: Callable[[Sample], None]) -> None:
+    def __init__(
+        self, tree: Tree, base: int, report: Callable[[Sample], None], clock: Callable[[], float] = perf_counter
+    ) -> None:
         """Nothing is known yet."""
-        self._tree, self._base, self._report = tree, base, report
-        first = Descents(tree, population=_POPULATION)
-        self._values, self._crew = Values(first.shape), Crew(tree)
+        self._tree, self._base, self._report, self._clock = tree, base, report, clock
+        self._values, self._crew = Values(Shape.of(tree)), Crew(tree)
         self._parts, self._planned = list[Floats](), list[Floats]()
         self._done, self._thin, self._undecided = 0, 0, 0
         self._pace, self._told = 0.0, perf_counter()
@@ -135,9 +143,9 @@ class Rounds:
             return Status.INTERRUPTED
 
     def _loop(self, probes: int | None, deadline: float, executor: Executor, workers: int, *, afar: bool) -> Status:
-        begun = perf_counter()
+        begun = self._clock()
         while True:
-            now = perf_counter()
+            now = self._clock()
             most = math.inf if probes is None else probes - self._done
             rest, planned = deadline - now, _GUESS if probes is None else probes
             if probes is None and self._done:
@@ -163,7 +171,7 @@ class Rounds:
         key = self._tree.network.fingerprint + domain_digest(self._tree.domain) if afar else ""
         try:
             while starts or pending.labels:
-                late = perf_counter() >= deadline
+                late = self._clock() >= deadline
                 while starts and len(pending.labels) < 2 * workers and not (late and found):
                     start = starts.pop()
                     size = min(step, first + wanted - start)

@@ -85,7 +85,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     >>> abs(sum(one.weight for one in drawn) / 400 - 5) < 0.5
     True
     >>> share = sum(one.weight * one.region.pattern.mean() for one in drawn) / sum(one.weight for one in drawn)
-    >>> abs(share - 8 / 15) < 0.05  # the share of active units, on average over the 5 regions
+    >>> bool(abs(share - 8 / 15) < 0.05)  # the share of active units, on average over the 5 regions
     True
     """
     check_fit(network, domain)
