@@ -105,7 +105,7 @@ def refresh(t: int, count: int, identity: bool, frame: Floats, columns: Floats, 
     """Compute a vertex anew from its basis; False if it is not one of the cell."""
     n, p = columns.shape
     k = lists[t, 2, 0]
-    lists[t, 2, 1] = 0
+    lists[t, 2, 1] = _REFACTOR_EVERY  # tried again if it fails
     if not _factor(t, identity, columns, rows, lists, inverse):
         return False
     for c in range(p):
@@ -142,6 +142,8 @@ def refresh(t: int, count: int, identity: bool, frame: Floats, columns: Floats, 
         for c in range(p):
             total += rows[t, row, c] * places[t, c]
         fine = fine and total >= MARGIN - _CLOSE
+    if fine:
+        lists[t, 2, 1] = 0
     return fine
 
 
@@ -380,7 +382,7 @@ def climb(
         return FEASIBLE
     while True:
         k = lists[t, 2, 0]
-        if steps > 200 + 10 * at + 2 * n or stalled > 40:
+        if steps > 200 + 10 * at + 2 * n or stalled > 40 or k > min(n, p):
             return UNCLEAR
         if lists[t, 2, 1] >= _REFACTOR_EVERY and not refresh(t, at, identity, frame, columns, rows, lists, inverse, places, sides, scratch):
             return UNCLEAR
@@ -466,6 +468,8 @@ def climb(
             promised = max(merit, score)
             if merit <= 1e-11 and slack < 0:
                 return INFEASIBLE if _empty(t, at, identity, frame, rows, lists, scratch) else UNCLEAR
+        if enter < 0 and slack < 0:  # what is not a number compares as false
+            return UNCLEAR
         steps += 1
         counters[ITERATIONS] += 1
         # the direction: basic inputs (scratch 1), and the point (scratch 5)
@@ -523,7 +527,7 @@ def climb(
                     leaving, blocking, theta, steep = -1, row, step, -rate
         if leaving >= 0:
             blocking = -1
-        if not theta < np.inf or (enter >= 0 and blocking >= 0 and k >= min(n, p)):  # more tight rows than dimensions: rounding
+        if not 0.0 <= theta < np.inf or (enter >= 0 and blocking >= 0 and k >= min(n, p)):  # more tight rows than dimensions: rounding
             return UNCLEAR
         stalled = 0 if theta * gain > 1e-14 else stalled + 1
         value += theta * gain
@@ -1216,7 +1220,7 @@ def _round(
                 else:
                     if g < 0:
                         g = layout[node[t, _LAYER], 0]
-                        while status[t, g] < _BOTH:
+                        while g < status.shape[1] - 1 and status[t, g] < _BOTH:
                             g += 1
                         _values(t, g, 0, combined, points, vals)
                         for i in range(POINTS):
