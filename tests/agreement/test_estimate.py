@@ -126,7 +126,7 @@ def test_odd_networks(block):
 def test_odd_networks_to_the_last_leaf(seed):
     """With a population as large as the tree every round is the exact count: no leaf is missing, none is there twice."""
     for number in range(seed * 8, (seed + 1) * 8):
-        case = random_case([2022, number], 150)
+        case = random_case([2022, number], 100)
         tree = Tree.of(tessella.stability(case.network, case.domain, method="linear"))
         if not tree.units or not tree.domain.free_dim:
             continue
