@@ -378,12 +378,20 @@ def climb(
     value = rows[t, at, p]
     for c in range(p):
         value += rows[t, at, c] * places[t, c]
-    if value >= goal:
+    if value >= goal and _sound(t, at, rows, lists, places):
         return FEASIBLE
     while True:
         k = lists[t, 2, 0]
         if steps > 200 + 10 * at + 2 * n or stalled > 40 or k > min(n, p):
             return UNCLEAR
+        if steps == 0 and value >= goal:  # a vertex that has drifted is computed anew
+            if not refresh(t, at, identity, frame, columns, rows, lists, inverse, places, sides, scratch):
+                return UNCLEAR
+            value = rows[t, at, p]
+            for c in range(p):
+                value += rows[t, at, c] * places[t, c]
+            if value >= goal:
+                return FEASIBLE
         if lists[t, 2, 1] >= _REFACTOR_EVERY and not refresh(t, at, identity, frame, columns, rows, lists, inverse, places, sides, scratch):
             return UNCLEAR
         # what tight rows are worth (scratch 0, with the other sign), and the row without them (scratch 3)
@@ -828,7 +836,7 @@ def _child(
     value = combined[t, g, p]
     for c in range(p):
         value += combined[t, g, c] * places[t, c]
-    if sign * value < 2.0 * sure:
+    if sign * value < 2.0 * sure or not _sound(t, r, rows, lists, places):
         node[child, KNOWN] = node[t, KNOWN]  # all vertices of the parent will do to begin with
         for i in range(known):
             order[i], names[child, i] = names[child, i], names[t, i]
