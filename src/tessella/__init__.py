@@ -33,8 +33,10 @@ from tessella.upper import UpperBounds, configuration_bound, empirical_bound, mo
 
 if TYPE_CHECKING:
     from tessella.counting.count import Count, CountProgress, count
+    from tessella.counting.estimate import Estimate, EstimateProgress, estimate
     from tessella.counting.listing import regions
     from tessella.counting.region import Region
+    from tessella.counting.sampling import SampledRegion, sample_regions
     from tessella.probable.models import mipbound_model
     from tessella.probable.networks import mipbound
     from tessella.probable.result import MIPBound
@@ -50,6 +52,8 @@ __all__ = [
     "Counted",
     "Domain",
     "DomainError",
+    "Estimate",
+    "EstimateProgress",
     "FileError",
     "FileMissing",
     "Gurobi",
@@ -63,6 +67,7 @@ __all__ = [
     "Polytope",
     "PreactivationBounds",
     "Region",
+    "SampledRegion",
     "Side",
     "SolverError",
     "Source",
@@ -76,6 +81,7 @@ __all__ = [
     "configuration_bound",
     "count",
     "empirical_bound",
+    "estimate",
     "load",
     "load_domain",
     "load_domains",
@@ -84,6 +90,7 @@ __all__ = [
     "montufar_bound",
     "raghu_bound",
     "regions",
+    "sample_regions",
     "stability",
     "upper_bounds",
 ]
@@ -92,12 +99,17 @@ __all__ = [
 _LAZY = {
     "Count": "counting.count",
     "CountProgress": "counting.count",
+    "Estimate": "counting.estimate",
+    "EstimateProgress": "counting.estimate",
     "MIPBound": "probable.result",
     "Region": "counting.region",
+    "SampledRegion": "counting.sampling",
     "count": "counting.count",
+    "estimate": "counting.estimate",
     "mipbound": "probable.networks",
     "mipbound_model": "probable.models",
     "regions": "counting.listing",
+    "sample_regions": "counting.sampling",
     "SCIP": "solvers",
     "Gurobi": "solvers",
     "HiGHS": "solvers",

@@ -16,10 +16,12 @@ from tessella.cli.options import (
     Confidence,
     CountMethodOption,
     Debug,
+    EstimateSeconds,
     MethodOption,
     Model,
     OutputName,
     ParitySizes,
+    ProbesOption,
     PropertyOption,
     Quiet,
     ReluOutput,
@@ -270,6 +272,66 @@ def count(  # noqa: PLR0913  one parameter per option
     else:
         drawing.print_count(title, found, quiet=quiet)
     drawing.print_stop(found, checkpoint)
+
+
+@app.command()
+def estimate(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    seconds: EstimateSeconds = 2.0,
+    probes: ProbesOption = None,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    output_name: OutputName = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Estimate the number of regions, with a lower bound that holds with a given confidence.
+
+    Random descents, for networks with too many regions to count.  If they can be counted in the time given, they are.
+    Ctrl-C ends with what is known so far.
+
+    Examples
+    --------
+        tessella estimate model.onnx --box 0,1 --seconds 5
+
+        tessella estimate model.onnx --box 0,1 --probes 1000 --seed 1 --json
+
+        tessella estimate acasxu.onnx --property prop_1.vnnlib --seconds 30 --confidence 0.99
+    """
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
+    domain = need_domain(network, box, property_file)
+    if workers < 0:
+        msg = f"--workers must be at least 0, got {workers}"
+        raise OptionError(msg)
+    if seed < 0:
+        msg = f"--seed must be at least 0, got {seed}"
+        raise OptionError(msg)
+    shown = not (as_json or quiet)
+    if shown:
+        drawing.warn_of_compiling_descents()
+    title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+    with drawing.live_estimate(title, shown=shown) as tick:
+        found = tessella.estimate(
+            network,
+            domain,
+            seconds=seconds,
+            probes=probes,
+            confidence=confidence,
+            rng=seed,
+            workers=workers or None,
+            progress=tick,
+        )
+    if as_json:
+        drawing.print_json({"model": model, **found.to_dict()})
+    else:
+        drawing.print_estimate(title, found, quiet=quiet)
 
 
 @app.command()

@@ -19,6 +19,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tessella.counting.count import Count, CountMethod, CountProgress, Status
+from tessella.counting.estimate import Estimate, EstimateProgress
 from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
@@ -154,6 +155,32 @@ def print_stop(found: Count, checkpoint: str | None) -> None:
     typer.echo(f"Note: stopped by {why} before the end; {later}.", err=True)
 
 
+def print_estimate(title: str, found: Estimate, *, quiet: bool) -> None:
+    """The lower bound, the estimate and its error; only the two numbers if quiet, or the one if it is exact."""
+    if quiet:
+        numbers = [found.exact] if found.exact is not None else [found.lower, round(found.mean)]
+        typer.echo(" ".join(str(value) if maps(value) < 10_000 else format_count(value) for value in numbers))
+        return
+    drawn = table(title, [("regions", False), ("count", True), ("MAPS", True), ("", False)])
+    words = {Side.EXACT: "exactly", Side.LOWER: "at least", Side.ESTIMATE: "about"}
+    for bound in found.bounds:
+        sure = {Side.EXACT: "counted", Side.LOWER: f"with {100 * bound.confidence:g} % confidence"}
+        note = sure.get(bound.side, _error(found.relative_error))
+        drawn.add_row(words[bound.side], format_count(bound.value, bound.side), format_maps(bound.value, bound.side), note)
+    out = console()
+    out.print(drawn)
+    cells = f", {found.thin:,} thin cell{'' if found.thin == 1 else 's'} left to exact arithmetic" if found.thin else ""
+    open_cells = f", {found.undecided:,} of them undecided and counted as 0" if found.undecided else ""
+    probes = f"{found.probes:,} probe{'' if found.probes == 1 else 's'}" if found.probes else "count"
+    out.print(f"\n{probes}{cells}{open_cells}, {found.seconds:,.2f} s. MAPS is log2 of the count.")
+    if found.status is Status.INTERRUPTED:
+        typer.echo("Note: stopped by Ctrl-C.", err=True)
+
+
+def _error(relative: float) -> str:
+    return "estimated" if not np.isfinite(relative) else f"estimated, standard error {100.0 * relative:.2g} %"
+
+
 def print_mipbounds(title: str, found: Sequence[MIPBound], *, quiet: bool) -> None:
     """One line per size of constraints; only numbers if quiet."""
     if quiet:
@@ -227,6 +254,14 @@ def warn_of_compiling_walks(free_dim: int) -> None:
     from tessella.counting.schedule import is_ready  # noqa: PLC0415  loads the compiler
 
     _warn(ready=is_ready(free_dim), what="the counter")
+
+
+def warn_of_compiling_descents() -> None:
+    """The same, for estimating."""
+    from tessella.counting import probe  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
+
+    _warn(ready=is_compiled(probe.probe), what="the estimator")
 
 
 def warn_of_compiling_search() -> None:
@@ -304,6 +339,22 @@ def _standing(title: str, now: CountProgress) -> Table:
     drawn.caption = f"{100.0 * now.share:.3g} % of the tree done, {speed}, {_duration(now.seconds)}{left}"
     drawn.caption_justify = "left"
     return drawn
+
+
+@contextmanager
+def live_estimate(title: str, *, shown: bool) -> Generator[Callable[[EstimateProgress], None] | None]:
+    """The estimate so far in one line, on stderr and in a terminal only."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+
+    def line(now: EstimateProgress) -> str:
+        about = f"about 2^{now.maps:.2f} ({_error(now.relative_error)})"
+        sure = f"at least {format_count(now.lower, Side.LOWER)} with {100 * now.confidence:g} % confidence"
+        return f"{title}: {about}, {sure}, {now.probes:,} probes, {now.seconds:.1f} s"
+
+    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
+        yield lambda now: screen.update(line(now), refresh=True)
 
 
 def _duration(seconds: float) -> str:

@@ -42,6 +42,13 @@ Seconds = Annotated[
     float | None,
     typer.Option("--seconds", metavar="S", help="Stop after this time, with the bounds proved so far.", show_default=False),
 ]
+EstimateSeconds = Annotated[float, typer.Option("--seconds", metavar="S", help="How long to estimate.")]
+ProbesOption = Annotated[
+    int | None,
+    typer.Option(
+        "--probes", metavar="N", help="Make so many probes instead: the same seed gives the same answer.", show_default=False
+    ),
+]
 CheckpointOption = Annotated[
     str | None,
     typer.Option(

@@ -220,7 +220,7 @@ def count(  # noqa: PLR0913  one keyword per option
         names = ", ".join(name for name, value in given.items() if value is not None)
         msg = f"method 'milp' takes no {names}; leave that out, or use method 'walk'"
         raise OptionError(msg)
-    _check_stability(stability, network, domain)
+    check_stability(stability, network, domain)
     clock = _Clock(begun, begun + (math.inf if seconds is None else min(seconds, 1e9)), progress)
     with nullcontext() if checkpoint is None else Checkpoint(checkpoint, network, domain) as file:
         saved = file.load() if file and file.begun else None
@@ -362,7 +362,8 @@ def _checked(  # noqa: PLR0913  one per option
         raise OptionError(msg) from error
 
 
-def _check_stability(stability: object, network: Network, domain: Domain) -> None:
+def check_stability(stability: object, network: Network, domain: Domain) -> None:
+    """Refuse what is no stability, or another network's or domain's."""
     if stability is not None and not isinstance(stability, Stability):
         msg = f"stability is a {type(stability).__name__}; a count takes what tessella.stability returns, or None"
         raise OptionError(msg)

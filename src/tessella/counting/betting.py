@@ -1,0 +1,110 @@
+"""A lower bound on a mean that holds with a given confidence at every stopping time, from non-negative numbers alone.
+
+**Theorem** (Waudby-Smith and Ramdas 2024; Ville 1939).  Let X_1, X_2, ... >= 0 have conditional mean N given the past, and let 0 <= l_t <= 1 be chosen from
+the past.  Then with probability at least 1 - a there is no t with
+
+    W_t(N) = (1 + l_1 (X_1 / N - 1)) ... (1 + l_t (X_t / N - 1)) >= 1 / a.
+
+*Proof.*  Every factor is at least 1 - l_t >= 0 and has conditional mean 1, so W_t(N) is a non-negative martingale that starts at 1: the wealth of
+someone who bets in a fair game.  By Ville's inequality it ever reaches 1 / a with probability at most a.  QED.
+
+As l_t does not depend on m, W_t(m) falls in m.  So the largest m that some W_t, t = 1, 2, ..., has rejected (W_t(m) >= 1 / a) is a lower
+bound on N that holds at all times together, however the number of terms was chosen, and without assumptions on how X spreads.  If the
+conditional mean is less than N the factors' means are less than 1, and it holds all the more.
+
+**The bets.**  With relative variance v and n terms to come, log W grows most at l = d / (v + d^2), where d = sqrt(2 log(1 / a) v / n) is the distance that
+can be rejected.  v comes from the terms before (with a prior of 8 terms of variance 1), n from the number planned.  In the first tenth, where
+predictions are not learned yet and single terms may be huge, nothing is bet.
+
+The same with a single bet of everything on the mean of n terms is Markov's inequality: mean / (1 / a) is a lower bound too, a weak one.
+"""
+
+import math
+
+import numpy as np
+
+from tessella.network import Floats
+
+_PRIOR = 8.0  # terms of relative variance 1 that the first bets are made from
+_MOST = 0.9  # of the wealth
+_STILL = 0.1  # part of the plan without bets
+_ROUNDS = 80  # halvings
+
+
+def bets(logarithms: Floats, planned: Floats, confidence: float) -> Floats:
+    """What is staked on each term, from the terms before it.
+
+    Parameters
+    ----------
+    logarithms
+        Those of the terms.
+    planned
+        For each term how many there would be in all, as it was foreseen before it.
+    confidence
+        The bound's.
+    """
+    count = len(logarithms)
+    if not count:
+        return np.zeros(0)
+    before = np.arange(count)
+    first, second = (np.logaddexp.accumulate(np.append(-np.inf, power * logarithms[:-1])) for power in (1, 2))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        spread = np.where(np.isfinite(first), np.exp(np.log(before) + second - 2.0 * first) - 1.0, 1.0)
+    variance = np.maximum((before * spread + _PRIOR) / (before + _PRIOR), 1e-12)
+    still = np.floor(_STILL * planned)
+    distance = np.sqrt(2.0 * math.log(1.0 / (1.0 - confidence)) * variance / np.maximum(planned - still, 1.0))
+    return np.where(before >= still, np.minimum(distance / (variance + distance**2), _MOST), 0.0)
+
+
+def lower_bound(logarithms: Floats, stakes: Floats, confidence: float) -> float:
+    """The logarithm of the largest mean that was ever rejected; minus infinity if none was.
+
+    Parameters
+    ----------
+    logarithms
+        Those of the terms.
+    stakes
+        What was bet on each.
+    confidence
+        The probability with which the bound holds.
+
+    Examples
+    --------
+    >>> terms = np.full(1000, 5.0)
+    >>> round(math.exp(lower_bound(np.log(terms), bets(np.log(terms), np.full(1000, 1000), 0.95), 0.95)), 3)
+    4.975
+    """
+    finite = np.isfinite(logarithms) & (stakes > 0.0)
+    if not finite.any():
+        return -math.inf
+    needed = math.log(1.0 / (1.0 - confidence))
+
+    def rejected(mean: float) -> bool:
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            gains = np.logaddexp(np.log1p(-stakes), np.log(stakes) + logarithms - mean)
+        return float(np.cumsum(gains).max()) >= needed * (1.0 + 1e-12)
+
+    high = float(logarithms[finite].max()) + 1.0
+    low, step = high - 1.0, 1.0
+    while not rejected(low):
+        low -= step
+        step *= 2.0
+        if step > 1e6:
+            return -math.inf
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+        if high - low < 1e-10:
+            break
+    return low
+
+
+def markov_bound(logarithms: Floats, confidence: float) -> float:
+    """The logarithm of the mean of all terms times 1 - confidence: Markov's inequality, for a number of terms fixed beforehand."""
+    return log_mean(logarithms) + math.log(1.0 - confidence) if confidence < 1.0 else -math.inf
+
+
+def log_mean(logarithms: Floats) -> float:
+    """The logarithm of the mean; minus infinity if all terms are 0."""
+    top = float(logarithms.max(initial=-math.inf))
+    return top + math.log(float(np.exp(logarithms - top).mean())) if math.isfinite(top) else -math.inf

@@ -1,0 +1,345 @@
+"""The number of regions estimated by random descents, with a lower bound that holds with a given confidence."""
+
+import json
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cache
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+
+from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
+from tessella.counting.count import Status, check_stability, count
+from tessella.counting.rounds import Rounds, Sample
+from tessella.counting.tree import Tree
+from tessella.domain import Box, Domain, check_fit
+from tessella.errors import OptionError
+from tessella.network import Floats, Network
+from tessella.preactivation import Method
+from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, maps, provenance
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
+
+_STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
+_SAFE = 1e-9  # relative: more than the rounding of all logarithms
+_LARGEST = 1000.0  # log2 of what is returned as a floating-point number
+_FEW = 6  # free inputs up to which regions are counted by vertices
+_TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how far it comes, and to end
+_MOSTLY = 0.5  # part of the tree that must be done in the first, to go for the second
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateProgress:
+    """Where an estimate stands while it runs.
+
+    Parameters
+    ----------
+    maps
+        Log2 of the estimate.
+    relative_error
+        The standard error as a part of the estimate; infinite after one probe.
+    lower
+        What the count is at least, with the confidence asked for.
+    confidence
+        That confidence.
+    probes
+        Rounds made.
+    seconds
+        Wall time spent.
+    """
+
+    maps: float
+    relative_error: float
+    lower: int
+    confidence: float
+    probes: int
+    seconds: float
+
+    @property
+    def mean(self) -> float | int:
+        """The estimate."""
+        return _number(self.maps)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """About how many full-dimensional regions a network has on a domain.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    maps
+        Log2 of the estimate.
+    relative_error
+        The standard error as a part of the estimate: 0 if it is exact, infinite after one probe.  Large values are rare and weigh much, so
+        errors beyond three of these are more frequent than one would think: rely on `lower`.
+    lower
+        The count is at least this, with the confidence: at every stopping time and without assumptions.
+    confidence
+        Of the lower bound; 1 if the count is exact.
+    markov
+        The same by Markov's inequality alone, for a number of probes that was fixed beforehand: a check.
+    probes
+        Rounds made.
+    exact
+        The count, if it was counted to its end instead; else None.
+    thin
+        How many cells were so thin that exact arithmetic had to say what is in them.
+    undecided
+        How many of these it could not settle in reasonable time.  They count as 0: the estimate is then one of a lower bound, and
+        `lower` holds all the same.
+    seconds
+        Wall time spent.
+    status
+        Why it ended.
+    """
+
+    network: Network
+    domain: Domain
+    maps: float
+    relative_error: float
+    lower: int
+    confidence: float
+    markov: int = 0
+    probes: int = 0
+    exact: int | None = None
+    thin: int = 0
+    undecided: int = 0
+    seconds: float = 0.0
+    status: Status = Status.FINISHED
+
+    @property
+    def mean(self) -> float | int:
+        """The estimate: an integer if it is exact or beyond floating-point numbers."""
+        return self.exact if self.exact is not None else _number(self.maps)
+
+    @property
+    def standard_error(self) -> float | int:
+        """Of the mean."""
+        if self.relative_error in {0.0, math.inf}:
+            return self.relative_error
+        return _number(self.maps + math.log2(self.relative_error))
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """Each a claim of its own: what the count is at least, and about; or exactly."""
+        if self.exact is not None:
+            return (Bound(self.exact, Side.EXACT, method="count", seconds=self.seconds),)
+        return (
+            Bound(self.lower, Side.LOWER, method="betting", confidence=self.confidence, seconds=self.seconds),
+            Bound(round(self.mean), Side.ESTIMATE, method="descents", confidence=0.0, seconds=self.seconds),
+        )
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        where = f"of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s"
+        if self.exact is not None:
+            return f"Estimate(exactly {format_count(self.exact)} regions, {where})"
+        sure = f"at least {format_count(self.lower, Side.LOWER)} with {100 * self.confidence:g} % confidence"
+        return f"Estimate(about {format_count(round(self.mean))} regions = 2^{self.maps:.2f}, {sure}, {where})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        mean, error = self.mean, self.standard_error
+        return {
+            "schema": SCHEMA,
+            **provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict()),
+            "mean": encode_int(mean) if isinstance(mean, int) else mean,
+            "maps": self.maps if math.isfinite(self.maps) else None,
+            "standard_error": encode_int(error) if isinstance(error, int) else error if math.isfinite(error) else None,
+            "lower": encode_int(self.lower),
+            "confidence": self.confidence,
+            "markov": encode_int(self.markov),
+            "exact": None if self.exact is None else encode_int(self.exact),
+            "counted": Counted.REGIONS,
+            "probes": self.probes,
+            "thin": self.thin,
+            "undecided": self.undecided,
+            "status": self.status,
+            "seconds": self.seconds,
+            "bounds": [bound.to_dict() for bound in self.bounds],
+        }
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps(self.to_dict())
+
+
+def estimate(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain,
+    *,
+    seconds: float = 2.0,
+    probes: int | None = None,
+    confidence: float = 0.95,
+    rng: int | np.random.Generator = 0,
+    executor: Executor | None = None,
+    workers: int | None = None,
+    progress: Callable[[EstimateProgress], None] | None = None,
+    stability: Stability | None = None,
+) -> Estimate:
+    """Estimate the number of full-dimensional regions of a network on a domain.
+
+    Each probe descends at random through the tree of regions and is an unbiased estimate (Knuth 1975); what earlier probes saw steers later ones.
+    The lower bound is that of `tessella.counting.betting`: it holds with the confidence, whenever one stops.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    seconds
+        How long, once the code is compiled or loaded.  If the regions can be counted to the end in that time, they are, and the answer is exact.
+    probes
+        Make so many probes instead, however long it takes: the same number and the same seed give the same answer, however many work.
+        The mean is then unbiased exactly; where time decides on the number, up to the chance that slow probes are missing at its end.
+    confidence
+        The probability with which the lower bound holds.
+    rng
+        A seed, or a generator that one is drawn from.
+    executor
+        Any `concurrent.futures.Executor`, such as a pool of processes or a cluster; None for threads of this process.
+    workers
+        How many work at the same time; None for all cores, or as many as the executor has.
+    progress
+        Called about five times a second with an `EstimateProgress`.
+    stability
+        The units that never change their state on the domain, if they are known; else they are found by linear bounds.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> found = estimate(net, Box(-2, 2, dim=1))
+    >>> found.mean, found.lower, found.exact
+    (5, 5, 5)
+    >>> found = estimate(net, Box(-2, 2, dim=1), probes=100)
+    >>> found.lower <= 5, abs(found.mean - 5) < 0.5, found.exact
+    (True, True, None)
+    """
+    check_fit(network, domain)
+    _check(seconds, probes, confidence, executor, workers, progress)
+    check_stability(stability, network, domain)
+    _prepare(wide=domain.free_dim > _FEW)
+    begun = perf_counter()
+    base = int(np.random.default_rng(rng).integers(2**63))
+    deadline = begun + min(seconds, 1e9) if probes is None else math.inf
+    known = stability or find_stability(network, domain, method=Method.LINEAR)
+    tree = Tree.of(known)
+    counted = _counted(known, tree, begun, deadline, executor, workers)
+    if counted is not None:
+        return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, seconds=perf_counter() - begun)
+
+    def report(sample: Sample) -> None:
+        if progress and len(sample.logarithms):
+            centre, error = _centre(sample.logarithms)
+            lower = _lower(sample, confidence)
+            progress(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), perf_counter() - begun))
+
+    rounds = Rounds(tree, base, report)
+    status = rounds.go(probes, deadline, executor, workers)
+    sample = rounds.sample
+    if status is not Status.INTERRUPTED:
+        report(sample)
+    centre, error = _centre(sample.logarithms)
+    return Estimate(
+        network,
+        domain,
+        centre,
+        error,
+        _lower(sample, confidence),
+        confidence,
+        _whole(markov_bound(sample.logarithms, confidence)),
+        len(sample.logarithms),
+        None,
+        sample.thin,
+        sample.undecided,
+        perf_counter() - begun,
+        status,
+    )
+
+
+@cache
+def _prepare(*, wide: bool) -> None:
+    """Compile, or load what is compiled, before the clock starts: once per process."""
+    inputs = 2 * _FEW if wide else 1
+    net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
+    box = Box.cube(-1.0, 1.0, inputs)
+    known = find_stability(net, box, method=Method.LINEAR)
+    count(net, box, stability=known, workers=1)
+    Rounds(Tree.of(known), 0, lambda _: None).go(1, math.inf, None, 1)
+
+
+def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
+    known: Stability, tree: Tree, begun: float, deadline: float, executor: Executor | None, workers: int | None
+) -> int | None:
+    """The count, if it comes to its end in a part of the time."""
+    if not tree.units or not tree.domain.free_dim:
+        return count(known.network, known.domain, stability=known).exact
+    if math.isinf(deadline):
+        return None
+    left, spent = deadline - perf_counter(), perf_counter() - begun
+    if left < 4.0 * spent:
+        return None
+    options: dict[str, Any] = {"stability": known, "executor": executor, "workers": workers}
+    first = count(known.network, known.domain, seconds=_TRIAL * left, **options)
+    if first.exact is None and first.share > _MOSTLY:
+        first = count(known.network, known.domain, seconds=_WHOLE * left, **options)
+    return first.exact
+
+
+def _centre(logarithms: Floats) -> tuple[float, float]:
+    """Log2 of the mean without the first rounds, and its relative standard error."""
+    used = logarithms[math.floor(_STILL * len(logarithms)) :]
+    centre = log_mean(used)
+    if len(used) < 2 or not math.isfinite(centre):
+        return centre / math.log(2.0), math.inf
+    return centre / math.log(2.0), float(np.exp(used - centre).std(ddof=1)) / math.sqrt(len(used))
+
+
+def _lower(sample: Sample, confidence: float) -> int:
+    """There is at least one region; the rest holds with the confidence."""
+    found = lower_bound(sample.logarithms, bets(sample.logarithms, sample.planned, confidence), confidence)
+    return max(_whole(found), 1)
+
+
+def _whole(logarithm: float) -> int:
+    """The least whole number that is not below, as far as rounding allows to say."""
+    if not math.isfinite(logarithm):
+        return 0
+    safe = logarithm / math.log(2.0) - _SAFE
+    return math.ceil(2.0**safe * (1.0 - _SAFE)) if safe < _LARGEST else int(_number(safe))
+
+
+def _number(power: float) -> float | int:
+    """Two to a power, as an integer where floating point ends."""
+    if power < _LARGEST:
+        return 2.0**power
+    whole = math.floor(power) - 60
+    return int(2.0 ** (power - whole)) << whole
+
+
+def _check(  # noqa: PLR0913, PLR0917  one per option
+    seconds: object, probes: object, confidence: object, executor: object, workers: object, progress: object
+) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0:
+        msg = f"seconds is {seconds!r:.40}; an estimate takes a positive number"
+        raise OptionError(msg)
+    for name, value in (("probes", probes), ("workers", workers)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1):
+            default = "as many as the time allows" if name == "probes" else "all cores"
+            msg = f"{name} is {value!r}; an estimate takes a whole number of at least 1, or nothing for {default}"
+            raise OptionError(msg)
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0.0 < cast("float", confidence) < 1.0:
+        msg = f"confidence is {confidence!r:.40}; it must lie between 0 and 1, such as 0.95"
+        raise OptionError(msg)
+    if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
+        msg = f"executor is a {type(executor).__name__}; an estimate takes a concurrent.futures.Executor, or None for threads"
+        raise OptionError(msg)
+    if progress is not None and not callable(progress):
+        msg = f"progress is a {type(progress).__name__}; an estimate takes a function of one EstimateProgress, or None"
+        raise OptionError(msg)

@@ -1,0 +1,207 @@
+"""The work of an estimate: generations of rounds, learned from one after the other.
+
+All rounds of a generation are steered by what was learned from earlier ones, and each has a seed of its own, made from its number.  So it does not matter who
+makes which, and in the order of their numbers every round has the right conditional mean given those before: this is the order in which the
+bets of `tessella.counting.betting` are made.  Where the time ends within a generation, what counts is the rounds up to the first that is missing.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+
+from tessella.counting.checkpoint import domain_digest
+from tessella.counting.count import Status
+from tessella.counting.descent import Batch, Descents, Shape
+from tessella.counting.tree import Tree
+from tessella.counting.values import Values
+from tessella.network import Floats
+from tessella.parallel import Pending
+
+_FIRST, _GROWTH = 4, 1.5  # rounds of the first generation, and how much more are made before what is learned is used
+_TASK = 0.05  # seconds that one task should take
+_LONGEST = 32  # rounds in one task
+_TICK = 0.2  # seconds between reports
+_GUESS = 200  # rounds that are planned for before one was timed
+_NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
+_MOST_CREWS = 2  # trees whose descents a worker process keeps
+
+
+class Sample(NamedTuple):
+    """What rounds brought.
+
+    Parameters
+    ----------
+    logarithms
+        Those of the estimates, in the order of the rounds.
+    planned
+        For each, how many rounds there would be in all, as it was foreseen before it.
+    thin, undecided
+        How many cells exact arithmetic was asked about, and how many of these it gave up on.
+    """
+
+    logarithms: Floats
+    planned: Floats
+    thin: int = 0
+    undecided: int = 0
+
+
+def descents_for(tree: Tree) -> Descents:
+    """Descents with the population that was best: a second node pays where the first layer is narrow."""
+    return Descents(tree, population=2 if tree.network.layers[0].units <= _NARROW else 1)
+
+
+class Crew:
+    """Descents of one tree that wait for work; as many as work at the same time.
+
+    Parameters
+    ----------
+    tree
+        Where they descend.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        """Nobody is there yet."""
+        self._tree, self._free = tree, list[Descents]()
+
+    def work(self, first: int, size: int, base: int, theta: Floats) -> tuple[Batch, int, int]:
+        """Some rounds; also how many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on."""
+        try:
+            descents = self._free.pop()
+        except IndexError:
+            descents = descents_for(self._tree)
+        batch = descents.rounds(first, size, base, theta)
+        self._free.append(descents)
+        return batch, len(descents.answers), descents.answers.given_up
+
+
+_crews: dict[str, Crew] = {}  # in a worker process: those of the trees it was last asked about
+
+
+def work_afar(  # noqa: PLR0913, PLR0917  plain arguments travel
+    key: str, tree: Tree, first: int, size: int, base: int, theta: Floats
+) -> tuple[Batch, int, int]:
+    """What a foreign executor is given; the number of the first round makes each call another one."""
+    crew = _crews.pop(key, None) or Crew(tree)
+    _crews[key] = crew
+    while len(_crews) > _MOST_CREWS:
+        _crews.pop(next(iter(_crews)), None)
+    return crew.work(first, size, base, theta)
+
+
+class Rounds:
+    """One run of an estimate.
+
+    Parameters
+    ----------
+    tree
+        Where to descend; it has a unit, and its domain a free input.
+    base
+        What the seeds of rounds are made from.
+    report
+        Called every now and then with what is there.
+    clock
+        What the deadline is measured with; benchmarks on shared machines use CPU time.
+    """
+
+    def __init__(
+        self, tree: Tree, base: int, report: Callable[[Sample], None], clock: Callable[[], float] = perf_counter
+    ) -> None:
+        """Nothing is known yet."""
+        self._tree, self._base, self._report, self._clock = tree, base, report, clock
+        self._values, self._crew = Values(Shape.of(tree)), Crew(tree)
+        self._parts, self._planned = list[Floats](), list[Floats]()
+        self._done, self._thin, self._undecided = 0, 0, 0
+        self._pace, self._told = 0.0, perf_counter()
+
+    @property
+    def sample(self) -> Sample:
+        """What is there, in the order of the rounds."""
+        empty = [np.zeros(0)]
+        return Sample(np.concatenate(self._parts or empty), np.concatenate(self._planned or empty), self._thin, self._undecided)
+
+    @property
+    def theta(self) -> Floats:
+        """What was learned."""
+        return self._values.theta
+
+    def go(self, probes: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
+        """Make rounds until there are enough, or the time is over; Ctrl-C ends it early."""
+        size = workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        try:
+            if executor is not None:
+                return self._loop(probes, deadline, executor, size, afar=True)
+            with ThreadPoolExecutor(size) as threads:
+                return self._loop(probes, deadline, threads, size, afar=False)
+        except KeyboardInterrupt:
+            if not self._done:
+                raise
+            return Status.INTERRUPTED
+
+    def _loop(self, probes: int | None, deadline: float, executor: Executor, workers: int, *, afar: bool) -> Status:
+        begun = self._clock()
+        while True:
+            now = self._clock()
+            most = math.inf if probes is None else probes - self._done
+            rest, planned = deadline - now, _GUESS if probes is None else probes
+            if probes is None and self._done:
+                pace = (now - begun) / self._done  # seconds per round, whoever makes it
+                most, self._pace = rest / pace, pace * workers
+                planned = self._done + max(math.floor(most), 0)
+            if self._done and (most < 1 or rest <= 0.0):
+                return Status.FINISHED
+            grown = max(_FIRST, int((_GROWTH - 1.0) * self._done))
+            wanted = max(int(min(grown, most)), 1)
+            if self._done and probes is None and most < 1.5 * wanted:  # the last generation: no time to learn from it
+                wanted = max(int(most), 1)
+            self._generation(wanted, planned, deadline, Pending[tuple[int, int]](executor), workers, afar=afar)
+
+    def _generation(  # noqa: PLR0913  who makes how many until when
+        self, wanted: int, planned: int, deadline: float, pending: Pending[tuple[int, int]], workers: int, *, afar: bool
+    ) -> None:
+        """Make some rounds, keep those before the first that is missing, and learn."""
+        theta, first = self._values.theta.copy(), self._done
+        step = max(1, min(_LONGEST, wanted // (2 * workers), int(_TASK / self._pace) if self._pace else 1))
+        starts = list(range(first, first + wanted, step))[::-1]
+        found = dict[int, Batch]()
+        key = self._tree.network.fingerprint + domain_digest(self._tree.domain) if afar else ""
+        try:
+            while starts or pending.labels:
+                late = self._clock() >= deadline
+                while starts and len(pending.labels) < 2 * workers and not (late and found):
+                    start = starts.pop()
+                    size = min(step, first + wanted - start)
+                    if afar:
+                        pending.submit((start, size), work_afar, key, self._tree, start, size, self._base, theta)
+                    else:
+                        pending.submit((start, size), self._crew.work, start, size, self._base, theta)
+                if late and (found or self._done):
+                    starts.clear()
+                    pending.cancel()
+                for (start, _), (batch, thin, undecided) in pending.wait(_TICK):
+                    found[start] = batch
+                    self._thin, self._undecided = max(self._thin, thin), max(self._undecided, undecided)
+                self._tell()
+        finally:
+            pending.cancel()
+            self._absorb(found, planned)
+
+    def _absorb(self, found: dict[int, Batch], planned: int) -> None:
+        """Keep the rounds that follow each other, and learn from them."""
+        while self._done in found:
+            batch = found.pop(self._done)
+            self._parts.append(batch.logarithms)
+            self._planned.append(np.full(len(batch.logarithms), float(planned)))
+            self._done += len(batch.logarithms)
+            self._values.add(batch.records)
+        self._values.learn()
+
+    def _tell(self) -> None:
+        now = perf_counter()
+        if now - self._told >= _TICK:
+            self._told = now
+            self._report(self.sample)

@@ -1,0 +1,130 @@
+"""Regions drawn at random with known weights: averages over all regions from a few of them."""
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from numbers import Integral
+
+import numpy as np
+
+from tessella.counting.count import check_stability
+from tessella.counting.descent import Descents
+from tessella.counting.region import Region
+from tessella.counting.rounds import Rounds
+from tessella.counting.tree import Tree
+from tessella.counting.witness import Proof, walls
+from tessella.domain import Domain, check_fit
+from tessella.errors import OptionError
+from tessella.network import Network
+from tessella.preactivation import Method
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
+
+_LEARN = (8, 256)  # rounds to learn from before regions are drawn: a quarter of their number, within these
+
+
+@dataclass(frozen=True, slots=True)
+class SampledRegion:
+    """A region and what it stands for.
+
+    Parameters
+    ----------
+    region
+        The region.
+    log2_weight
+        Log2 of its weight: how many regions it stands for.
+    """
+
+    region: Region
+    log2_weight: float
+
+    @property
+    def weight(self) -> float:
+        """One over the probability with which the descent ended in this region; infinite beyond floating-point numbers."""
+        return 2.0**self.log2_weight if self.log2_weight < 1023.0 else math.inf
+
+
+def sample_regions(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain,
+    n: int = 100,
+    rng: int | np.random.Generator = 0,
+    *,
+    executor: Executor | None = None,
+    stability: Stability | None = None,
+) -> list[SampledRegion]:
+    """Draw regions by random descents, each with its weight.
+
+    For any function f of regions, the mean of weight times f over what is drawn is an unbiased estimate of the sum of f over all regions: with f = 1 their
+    number, and the ratio of two such means an estimate of an average.  Descents are steered by what a few rounds before them have learned, so
+    regions are drawn nearly evenly; the weights make up for the rest.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    n
+        How many; the same region may come twice.
+    rng
+        A seed, or a generator that one is drawn from.
+    executor
+        Where the rounds to learn from are made; None for threads.
+    stability
+        The units that never change their state on the domain, if they are known; else they are found by linear bounds.
+
+    Returns
+    -------
+    At most n: a descent that ends in a cell too thin to be decided in reasonable time brings nothing, and counts as 0 (divide by n).
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> drawn = sample_regions(net, Box(-2, 2, dim=1), 400)
+    >>> abs(sum(one.weight for one in drawn) / 400 - 5) < 0.5
+    True
+    >>> share = sum(one.weight * one.region.pattern.mean() for one in drawn) / sum(one.weight for one in drawn)
+    >>> bool(abs(share - 8 / 15) < 0.05)  # the share of active units, on average over the 5 regions
+    True
+    """
+    check_fit(network, domain)
+    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        msg = f"n is {n!r}; a sample takes a whole number of regions, at least 1"
+        raise OptionError(msg)
+    check_stability(stability, network, domain)
+    known = stability or find_stability(network, domain, method=Method.LINEAR)
+    base = np.random.default_rng(rng).integers(2**63, size=2)
+    return list(_drawn(known, int(n), int(base[0]), int(base[1]), executor))
+
+
+def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Executor | None) -> Iterator[SampledRegion]:
+    network, domain, tree = known.network, known.domain, Tree.of(known)
+    active, unstable = np.concatenate(
+        [
+            np.stack([on, may])[:, layer.rectified]
+            for layer, on, may in zip(network.layers, known.active, known.unstable, strict=True)
+        ],
+        axis=1,
+    )
+    prove = Proof(network, domain)
+
+    def region(prefix: bytes) -> Region:
+        pattern = active.copy()
+        pattern[unstable] = np.frombuffer(prefix, dtype=np.bool_)
+        found = prove(pattern, *walls(network, pattern))
+        return Region(network, domain, *(found or (pattern, None)))
+
+    if not tree.units or not domain.free_dim:
+        yield from [SampledRegion(region(b""), 0.0)] * n
+        return
+    rounds = Rounds(tree, learning, lambda _: None)
+    rounds.go(min(max(n // 4, _LEARN[0]), _LEARN[1]), math.inf, executor, None)
+    descents, choice = Descents(tree, population=1), np.random.default_rng(drawing)
+    for number in range(n):
+        logarithm, prefix, behind = descents.leaf(number, drawing, rounds.theta)
+        if behind and math.isfinite(logarithm):
+            if len(prefix) < tree.units:
+                leaves = list(descents.answers.leaves(prefix))
+                prefix = leaves[choice.integers(len(leaves))]
+            yield SampledRegion(region(prefix), logarithm / math.log(2.0))
