@@ -255,7 +255,7 @@ def count(  # noqa: PLR0913  one parameter per option
     hands = _workers(workers)
     shown = not (as_json or quiet)
     if shown and method is CountMethod.WALK:
-        drawing.warn_of_compiling_walks(domain.free_dim)
+        drawing.warn_of_compiling_walks(domain.free_dim, network.widths[0])
     title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
     with drawing.live_bracket(title, shown=shown) as tick:
         found = tessella.count(
@@ -470,7 +470,7 @@ def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False
     found = _stability(network, domain, Method.MILP, 10.0, 0, shown=shown)
     bounds = tessella.upper_bounds(network, domain, stability=found)
     if shown:
-        drawing.warn_of_compiling_walks(domain.free_dim)
+        drawing.warn_of_compiling_walks(domain.free_dim, network.widths[0])
     counted = tessella.count(network, domain, seconds=60, stability=found)
     if as_json:
         drawing.print_json({"model": "digits.onnx", **bounds.to_dict(), "count": counted.to_dict()})

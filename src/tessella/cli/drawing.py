@@ -249,11 +249,11 @@ def warn_of_compiling() -> None:
     _warn(ready=is_compiled(simplex.solve), what="the LP kernel")
 
 
-def warn_of_compiling_walks(free_dim: int) -> None:
+def warn_of_compiling_walks(free_dim: int, units: int) -> None:
     """The same, for counting."""
     from tessella.counting.schedule import is_ready  # noqa: PLC0415  loads the compiler
 
-    _warn(ready=is_ready(free_dim), what="the counter")
+    _warn(ready=is_ready(free_dim, units), what="the counter")
 
 
 def warn_of_compiling_descents() -> None:

@@ -58,12 +58,14 @@ def is_wide(tree: Tree) -> bool:
     return _WIDE <= first < inputs and not len(tree.scaled.constants)
 
 
-def is_ready(free_dim: int) -> bool:
-    """Whether the walker for so many free inputs is compiled already."""
-    from tessella.counting import cells, walk  # noqa: PLC0415  loads the compiler
+def is_ready(free_dim: int, units: int) -> bool:
+    """Whether the walker for so many free inputs, and units in the first layer, is compiled already."""
+    from tessella.counting import cells, hulls, walk  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 
-    return is_compiled(cells.walk if free_dim <= _PLANES else walk.walk)
+    if free_dim <= _PLANES:
+        return is_compiled(cells.walk)
+    return is_compiled(walk.walk) and (not _WIDE <= units < free_dim or is_compiled(hulls.walk_by_points))
 
 
 def exact_for(tree: Tree) -> "Exact":
