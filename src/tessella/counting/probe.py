@@ -16,14 +16,15 @@ the number of leaves whatever is predicted (Knuth 1975; with a population: stoch
 
 **Records** of the nodes scored, one line of features each, are what predictions are learned from (`tessella.counting.values`).
 
-All compiled code of this is in this one file: the on-disk cache does not notice a changed callee in another file.  State is passed as
-plain arrays.  Numbers of nodes come first in all arrays of cells.
+State is passed as plain arrays.  Numbers of nodes come first in all arrays of cells.
 """
 
 from typing import Any
 
 import numpy as np
 
+from tessella.counting import rows as steps
+from tessella.counting.rows import combine, price
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
@@ -55,7 +56,7 @@ TESTS, ITERATIONS, NEEDED, RECORDS, REUSED, SPLITS, LENGTH, CROSSED, NAMES = ran
 # places of the options
 POPULATION, LAZY, SINGLE = range(3)
 
-_compiled = compiler(_nrt=False)  # nothing is allocated, so references need no counting
+_compiled = compiler(steps.__file__, _nrt=False)
 
 # fmt: off
 
@@ -145,56 +146,6 @@ def refresh(t: int, count: int, identity: bool, frame: Floats, columns: Floats, 
     if fine:
         lists[t, 2, 1] = 0
     return fine
-
-
-@_compiled
-def _combine(frame: Floats, scratch: Floats) -> None:
-    """The combination scratch 3 of the frame's rows, in scratch 4; four rows at a time."""
-    p, n = frame.shape
-    c = 0
-    if p >= 4:
-        r0, r1, r2, r3 = scratch[3, 0], scratch[3, 1], scratch[3, 2], scratch[3, 3]
-        for j in range(n):
-            scratch[4, j] = r0 * frame[0, j] + r1 * frame[1, j] + r2 * frame[2, j] + r3 * frame[3, j]
-        c = 4
-    else:
-        for j in range(n):
-            scratch[4, j] = 0.0
-    while c + 4 <= p:
-        r0, r1, r2, r3 = scratch[3, c], scratch[3, c + 1], scratch[3, c + 2], scratch[3, c + 3]
-        for j in range(n):
-            scratch[4, j] += r0 * frame[c, j] + r1 * frame[c + 1, j] + r2 * frame[c + 2, j] + r3 * frame[c + 3, j]
-        c += 4
-    while c < p:
-        r0 = scratch[3, c]
-        for j in range(n):
-            scratch[4, j] += r0 * frame[c, j]
-        c += 1
-
-
-@_compiled
-def _price(light: Any, scratch: Floats, prices: Any) -> None:
-    """The combination scratch 3 of the frame's rows in single precision, in prices 0; four rows at a time."""
-    p, n = light.shape
-    c = 0
-    if p >= 4:
-        r0, r1, r2, r3 = np.float32(scratch[3, 0]), np.float32(scratch[3, 1]), np.float32(scratch[3, 2]), np.float32(scratch[3, 3])
-        for j in range(n):
-            prices[0, j] = r0 * light[0, j] + r1 * light[1, j] + r2 * light[2, j] + r3 * light[3, j]
-        c = 4
-    else:
-        for j in range(n):
-            prices[0, j] = 0.0
-    while c + 4 <= p:
-        r0, r1, r2, r3 = np.float32(scratch[3, c]), np.float32(scratch[3, c + 1]), np.float32(scratch[3, c + 2]), np.float32(scratch[3, c + 3])
-        for j in range(n):
-            prices[0, j] += r0 * light[c, j] + r1 * light[c + 1, j] + r2 * light[c + 2, j] + r3 * light[c + 3, j]
-        c += 4
-    while c < p:
-        r0 = np.float32(scratch[3, c])
-        for j in range(n):
-            prices[0, j] += r0 * light[c, j]
-        c += 1
 
 
 @_compiled
@@ -292,7 +243,7 @@ def _empty(t: int, at: int, identity: bool, frame: Floats, rows: Floats, lists: 
         for c in range(p):
             total += abs(scratch[3, c])
     else:
-        _combine(frame, scratch)
+        combine(frame, scratch)
         for j in range(n):
             total += abs(scratch[4, j])
     return total + 4.0 * MARGIN * size < 0.0
@@ -440,7 +391,7 @@ def climb(
                 for j in range(n):
                     prices[0, j] = np.float32(scratch[3, j])
             else:
-                _price(light, scratch, prices)
+                price(light, scratch, prices)
             reach = np.float32(0.0)
             for j in range(n):
                 reach += abs(prices[0, j])
@@ -688,7 +639,7 @@ def _proved(
         for c in range(p):
             constant += abs(scratch[3, c])
     else:
-        _combine(frame, scratch)
+        combine(frame, scratch)
         for j in range(n):
             constant += abs(scratch[4, j])
     return constant + 4.0 * MARGIN * total < 0.0
