@@ -17,7 +17,7 @@ from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
 from tessella.counting.exact import Exact
 from tessella.counting.hulls import Hulls
-from tessella.counting.schedule import is_wide, walker_for
+from tessella.counting.schedule import walker_for
 from tessella.counting.tree import Node, Tree
 from tessella.counting.walk import Simplex
 from tessella.parallel import Stop
@@ -83,9 +83,17 @@ def test_both_walks_count_the_same(seed, small_biases):
 
 def test_slices_of_any_length_add_up():
     tree = wide_tree(3, small_biases=False)
-    assert is_wide(tree)
-    assert isinstance(walker_for(tree), Hulls)
     assert walked(Hulls(tree), tree, seconds=0.0) == walked(Hulls(tree), tree)
+
+
+def test_wide_networks_on_boxes_are_walked_by_points():
+    rng = np.random.default_rng(0)
+    for units, inputs, walker in ((10, 64, Hulls), (10, 20, Simplex), (4, 64, Simplex), (70, 64, Simplex)):
+        network = tessella.Network.from_arrays([(rng.standard_normal((units, inputs)), np.zeros(units))], relu_output=True)
+        box = tessella.Box.cube(-1.0, 1.0, inputs)
+        half = tessella.Polytope(np.eye(inputs)[:1], np.zeros(1), box)
+        assert type(walker_for(Tree.of(tessella.stability(network, box, method="interval")))) is walker
+        assert type(walker_for(Tree.of(tessella.stability(network, half, method="interval")))) is Simplex
 
 
 if __name__ == "__main__":

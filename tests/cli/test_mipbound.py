@@ -138,7 +138,7 @@ def test_help_has_examples(run):
 def test_a_time_limit_is_said(run, model):
     code, out, err = run("mipbound", model, "--box", "-1,1", "--seconds", 0.2)
     assert code == 0
-    assert err.startswith("Note: ended by the time limit after ")
+    assert err.startswith("Note: XOR-3 was ended by the time limit after ")
     assert "XOR-3" in out
 
 
@@ -164,5 +164,5 @@ def test_ctrl_c_shows_what_is_known_and_a_terminal_shows_a_live_table(model):
     assert process.returncode == 0
     assert b"repetition" in seen
     assert b"XOR-3" in seen
-    assert b"Note: ended by Ctrl-C after" in seen
+    assert b"was ended by Ctrl-C after" in seen
     assert "XOR-3" in out

@@ -126,8 +126,28 @@ def test_without_free_inputs_there_is_one_region(network):
     assert tessella.mipbound(network, tessella.Box(np.zeros(5), np.zeros(5))).lower == 1
 
 
-def test_constraints_larger_than_the_network(network, box, stability):
-    assert tessella.mipbound(network, box, stability=stability, parity_size=50, repetitions=3).repetitions == 3
+@pytest.mark.parametrize("solver", [None, SCIP()])
+def test_constraints_larger_than_the_network_have_all_its_units(network, box, stability, solver):
+    found = tessella.mipbound(network, box, stability=stability, parity_size=50, repetitions=3, solver=solver)
+    assert found.repetitions == 3
+    assert found.parity_size == found.subject.variables < 50
+    assert found.draws == tessella.mipbound(network, box, stability=stability, parity_size=found.parity_size, repetitions=3).draws
+
+
+def test_constraints_that_would_take_too_many_rows_are_refused():
+    units = np.random.default_rng(0).standard_normal((14, 3))
+    wide = tessella.Network.from_arrays([(units, np.zeros(14))], relu_output=True)
+    with pytest.raises(OptionError, match="at most 12"):
+        tessella.mipbound(wide, tessella.Box.cube(-1, 1, 3), solver=SCIP(), parity_size=13)
+
+
+def test_no_repetitions_approximate_nothing(network, box, stability):
+    found = tessella.mipbound(network, box, stability=stability, seconds=1e-9)
+    assert (found.repetitions, found.lower, found.approximation) == (0, 1, None)
+
+
+def test_endless_time_is_no_limit(network, box, stability):
+    assert tessella.mipbound(network, box, stability=stability, seconds=float("inf")).repetitions == 28
 
 
 @pytest.mark.parametrize(
@@ -147,7 +167,6 @@ def test_constraints_larger_than_the_network(network, box, stability):
         ({"progress": 3}, "progress is a int"),
         ({"solver": "scip"}, "give tessella.SCIP()"),
         ({"solver": SCIP}, "give tessella.SCIP()"),
-        ({"solver": SCIP(), "parity_size": 40}, "at most 12"),
         ({"stability": 1}, "takes what tessella.stability returns"),
     ],
 )

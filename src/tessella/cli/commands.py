@@ -363,7 +363,7 @@ def mipbound(  # noqa: PLR0913  one parameter per option
 ) -> None:
     """Bound the number of regions from below, with a probability (MIPBound); or of a MILP's solutions on its binary variables.
 
-    Ctrl-C or a time limit ends with what the repetitions so far say.
+    Ctrl-C or a time limit ends with what the repetitions so far say (Ctrl-C before that ends bounding units).
 
     Examples
     --------

@@ -164,7 +164,7 @@ def print_estimate(title: str, found: Estimate, *, quiet: bool) -> None:
     drawn = table(title, [("regions", False), ("count", True), ("MAPS", True), ("", False)])
     words = {Side.EXACT: "exactly", Side.LOWER: "at least", Side.ESTIMATE: "about"}
     for bound in found.bounds:
-        sure = {Side.EXACT: "counted", Side.LOWER: f"with {100 * bound.confidence:g} % confidence"}
+        sure = {Side.EXACT: "counted", Side.LOWER: f"with {percent(bound.confidence)} confidence"}
         note = sure.get(bound.side, _error(found.relative_error))
         drawn.add_row(words[bound.side], format_count(bound.value, bound.side), format_maps(bound.value, bound.side), note)
     out = console()
@@ -179,6 +179,20 @@ def print_estimate(title: str, found: Estimate, *, quiet: bool) -> None:
 
 def _error(relative: float) -> str:
     return "estimated" if not np.isfinite(relative) else f"estimated, standard error {100.0 * relative:.2g} %"
+
+
+_EARLY = frozenset({MIPBoundStatus.TIME_LIMIT, MIPBoundStatus.INTERRUPTED})
+
+
+def percent(share: float) -> str:
+    """A probability that is not rounded up to certainty.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.999999999)
+    ('95 %', '99.9999999 %')
+    """
+    return f"{100.0 * share:.12g} %"
 
 
 def print_mipbounds(title: str, found: Sequence[MIPBound], *, quiet: bool) -> None:
@@ -198,13 +212,17 @@ def print_mipbounds(title: str, found: Sequence[MIPBound], *, quiet: bool) -> No
         number = format_count(each.lower, Side.LOWER), format_maps(each.lower, Side.LOWER) if each.lower else "-"
         sure = "certain" if each.probability == 1.0 else f"{math.floor(1e4 * each.probability) / 100.0:.2f} %"
         spread = f"{min(each.draws)} to {max(each.draws)}" if each.draws else "-"
-        middle = [] if each.approximation is None else [f"{each.approximation:.2f}"]
+        middle = [] if not network else ["-" if each.approximation is None else f"{each.approximation:.2f}"]
         drawn.add_row(f"XOR-{each.parity_size}", *number, sure, str(each.repetitions), spread, f"{each.seconds:.1f}", *middle)
     out.print(drawn)
     what = "unstable units" if network else "binary variables"
     out.print(
-        f"\nEach bound holds with a probability of {100.0 * best.confidence:g} % or more ({best.method}, {_drawn_from(best, what)})."
+        f"\nEach bound holds with a probability of {percent(best.confidence)} or more ({best.method}, {_drawn_from(best, what)})."
     )
+    if any(each.status in _EARLY for each in found):
+        out.print(
+            "That is so if so many repetitions had been asked for beforehand; where time or Ctrl-C ends them, it is only nearly so."
+        )
     if network:
         out.print("APP-k is the mean of its MAPS and that of the Empirical upper bound: an approximation, which claims nothing.")
 
@@ -218,9 +236,9 @@ def _drawn_from(found: MIPBound, what: str) -> str:
 
 def print_early(found: MIPBound) -> None:
     """Say on stderr why repetitions ended early."""
-    if found.status in {MIPBoundStatus.TIME_LIMIT, MIPBoundStatus.INTERRUPTED}:
+    if found.status in _EARLY:
         why = "Ctrl-C" if found.status is MIPBoundStatus.INTERRUPTED else "the time limit"
-        typer.echo(f"Note: ended by {why} after {found.repetitions} repetitions.", err=True)
+        typer.echo(f"Note: XOR-{found.parity_size} was ended by {why} after {found.repetitions} repetitions.", err=True)
 
 
 def print_note(found: Stability) -> None:

@@ -70,7 +70,12 @@ Confidence = Annotated[
 ]
 Repetitions = Annotated[
     int | None,
-    typer.Option("--repetitions", metavar="N", help="How many; by default 28, or as there is time for.", show_default=False),
+    typer.Option(
+        "--repetitions",
+        metavar="N",
+        help="How many; by default 28 (more if the confidence needs them), or as there is time for.",
+        show_default=False,
+    ),
 ]
 SolverOption = Annotated[
     str | None,

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
-from tessella.counting.count import Status, check_stability, count
+from tessella.counting.count import Count, Status, check_stability, count
 from tessella.counting.rounds import Rounds, Sample
 from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, check_fit
@@ -230,9 +230,12 @@ def estimate(  # noqa: PLR0913  one keyword per option
     deadline = begun + min(seconds, 1e9) if probes is None else math.inf
     known = stability or find_stability(network, domain, method=Method.LINEAR)
     tree = Tree.of(known)
-    counted = _counted(known, tree, begun, deadline, executor, workers)
-    if counted is not None:
+    tried = _counted(known, tree, begun, deadline, executor, workers)
+    if tried is not None and (counted := tried.exact) is not None:
         return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, seconds=perf_counter() - begun)
+    interrupted = tried is not None and tried.status is Status.INTERRUPTED
+    if interrupted:
+        deadline = perf_counter()  # one probe, for an answer
 
     def report(sample: Sample) -> None:
         if progress and len(sample.logarithms):
@@ -242,6 +245,8 @@ def estimate(  # noqa: PLR0913  one keyword per option
 
     rounds = Rounds(tree, base, report)
     status = rounds.go(probes, deadline, executor, workers)
+    if interrupted:
+        status = Status.INTERRUPTED
     sample = rounds.sample
     if status is not Status.INTERRUPTED:
         report(sample)
@@ -276,10 +281,10 @@ def _prepare(*, wide: bool) -> None:
 
 def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
     known: Stability, tree: Tree, begun: float, deadline: float, executor: Executor | None, workers: int | None
-) -> int | None:
-    """The count, if it comes to its end in a part of the time."""
+) -> Count | None:
+    """A count that was given a part of the time, if there was any to give."""
     if not tree.units or not tree.domain.free_dim:
-        return count(known.network, known.domain, stability=known).exact
+        return count(known.network, known.domain, stability=known)
     if math.isinf(deadline):
         return None
     left, spent = deadline - perf_counter(), perf_counter() - begun
@@ -287,9 +292,9 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
         return None
     options: dict[str, Any] = {"stability": known, "executor": executor, "workers": workers}
     first = count(known.network, known.domain, seconds=_TRIAL * left, **options)
-    if first.exact is None and first.share > _MOSTLY:
-        first = count(known.network, known.domain, seconds=_WHOLE * left, **options)
-    return first.exact
+    if first.exact is None and first.share > _MOSTLY and first.status is not Status.INTERRUPTED:
+        return count(known.network, known.domain, seconds=_WHOLE * left, **options)
+    return first
 
 
 def _centre(logarithms: Floats) -> tuple[float, float]:

@@ -34,7 +34,7 @@ _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
 _FEW = 16  # regions: what may hold more is not counted by exact arithmetic in one go
 _MOST_CREWS = 2  # trees whose walkers a worker process keeps
 _PLANES = 6  # free inputs up to which cells are held by their vertices
-_WIDE = 8  # units of the first layer from which on walking by points was faster
+_WIDE, _MANY = 8, 64  # units of the first layer, and inputs, from which on walking by points was faster
 
 
 def walker_for(tree: Tree) -> Walker:
@@ -53,9 +53,13 @@ def walker_for(tree: Tree) -> Walker:
 
 
 def is_wide(tree: Tree) -> bool:
-    """Whether a tree is walked by points: on a box, below a wide first layer that is narrower than the inputs."""
+    """Whether a tree is walked by points: on a box of many inputs, below a wide first layer that is narrower than these."""
     first, inputs = tree.scaled.weights[0].shape
-    return _WIDE <= first < inputs and not len(tree.scaled.constants)
+    return _is_wide(first, inputs) and not len(tree.scaled.constants)
+
+
+def _is_wide(units: int, inputs: int) -> bool:
+    return _WIDE <= units < inputs and inputs >= _MANY
 
 
 def is_ready(free_dim: int, units: int) -> bool:
@@ -65,7 +69,7 @@ def is_ready(free_dim: int, units: int) -> bool:
 
     if free_dim <= _PLANES:
         return is_compiled(cells.walk)
-    return is_compiled(walk.walk) and (not _WIDE <= units < free_dim or is_compiled(hulls.walk_by_points))
+    return is_compiled(walk.walk) and (not _is_wide(units, free_dim) or is_compiled(hulls.walk_by_points))
 
 
 def exact_for(tree: Tree) -> "Exact":

@@ -14,7 +14,7 @@ from tessella.formulation.model import Model
 from tessella.formulation.parity import parities
 from tessella.network import Floats, Mask
 from tessella.probable.lazy import Cuts, repeat
-from tessella.probable.networks import check_solver, repeated
+from tessella.probable.networks import check_solver, fitting, repeated
 from tessella.probable.result import MIPBound, Status, Subject
 from tessella.probable.run import Worker, plan
 from tessella.probable.search import Outcome
@@ -77,9 +77,10 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     given = {"executor": executor, "workers": workers, "progress": progress}
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     chosen = SCIP() if solver is None else solver
-    check_solver(chosen, asked.size)
+    check_solver(chosen)
     problem = read_problem(source)
     columns = _columns(problem, variables)
+    asked = fitting(asked, len(columns), chosen)
     subject = Subject(problem.name, len(columns), Counted.SOLUTIONS)
     answer = MIPBound(subject, asked.size, asked.confidence, (), method=type(chosen).__name__, seed=asked.entropy, least=0)
     job = Counting(without_objective(problem.model), columns, chosen)
@@ -103,6 +104,9 @@ def _columns(problem: Problem, variables: Sequence[str] | None) -> tuple[int, ..
         raise OptionError(msg)
     places = {name: place for place, name in enumerate(problem.names)}
     for name in variables:
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            msg = f"variables holds a {type(name).__name__}; give the names of binary variables"
+            raise OptionError(msg)
         if name not in places:
             some = ", ".join(problem.names[place] for place in np.flatnonzero(binary)[:5]) or "none"
             msg = f"{problem.name}: has no variable {name!r:.60}; its binary ones begin with {some}"
@@ -127,7 +131,7 @@ def _first(problem: Problem, job: "Counting", seconds: float | None) -> tuple[So
                 name = problem.names[int(np.argmax(endless))]
                 msg = (
                     f"{problem.name}: is unbounded, its objective can be as good as one likes; is a bound missing "
-                    f"(of {name!r:.60}, say)? Counting does not look at the objective: without one it will do"
+                    f"(of {name!r:.60}, say)? Counting ignores the objective: if that is right as it is, take the objective out"
                 )
                 raise OptionError(msg)
         least = int(Confirmation(job)(found.values[list(job.columns)] > 0.5, found.values))

@@ -58,11 +58,12 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     network, domain
         Of what, and where.
     parity_size
-        How many units a constraint has; k in XOR-k.  Larger ones give better bounds.
+        How many units a constraint has; k in XOR-k.  Larger ones give better bounds, up to about half of the unstable units; where there are fewer
+        units, a constraint has them all.
     confidence
         The probability with which the bound shall hold.
     repetitions
-        How many; None for as many as the paper has (28, with which 99.5 % can be reached), or as there is time for.
+        How many; None for as many as the paper has (28, with which 99.5 % can be reached; more if the confidence needs them), or as there is time for.
     seconds
         Stop after this time, with what is known by then; None for no limit.  The number of repetitions then depends on how long they take, which
         the probabilities do not know of: choose ``repetitions`` where that matters.
@@ -94,11 +95,12 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     check_fit(network, domain)
     given = {"executor": executor, "workers": workers, "progress": progress}
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
-    check_solver(solver, asked.size)
+    check_solver(solver)
     _check_stability(stability, network, domain)
     hurry = 10.0 if seconds is None else min(10.0, seconds / (4.0 * max(network.relus, 1)))
     found = stability or _ranges(network, domain, hurry, executor, workers)
     tree = Tree.of(found)
+    asked = fitting(asked, tree.units, solver)
     subject = Subject(f"{network.shape} on {domain.describe()}", tree.units, Counted.REGIONS, network, domain)
     answer = MIPBound(
         subject,
@@ -257,19 +259,23 @@ def _ranges(network: Network, domain: Domain, seconds: float, executor: Executor
         return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads)
 
 
-def check_solver(solver: object, size: int) -> None:
-    """Raise unless this is a solver to which rows can be added, and constraints of this size can become rows."""
-    if solver is None:
-        return
-    if isinstance(solver, type) or not isinstance(solver, LazySolver):
+def check_solver(solver: object) -> None:
+    """Raise unless this is a solver to which rows can be added."""
+    if solver is not None and (isinstance(solver, type) or not isinstance(solver, LazySolver)):
         msg = f"solver is {solver!r:.60}; give tessella.SCIP(), tessella.Gurobi() or tessella.HiGHS(), or None for our own search"
         raise OptionError(msg)
-    if size > MOST_AS_ROWS:
+
+
+def fitting(asked: Plan, variables: int, solver: object) -> Plan:
+    """A plan whose constraints have as many variables as there are; raises if a solver could not take them as rows."""
+    size = min(asked.size, max(variables, 1))
+    if solver is not None and size > MOST_AS_ROWS:
         msg = (
             f"parity_size is {size}, which would take 2**{size - 1} rows for each constraint; "
             f"with a solver it can be at most {MOST_AS_ROWS}"
         )
         raise OptionError(msg)
+    return replace(asked, size=size)
 
 
 def _check_stability(stability: object, network: Network, domain: Domain) -> None:

@@ -131,8 +131,10 @@ class MIPBound:
 
     @property
     def approximation(self) -> float | None:
-        """The paper's APP-k: the mean of log2 of this bound and of the Empirical upper bound; None without the latter."""
-        return None if self.empirical is None else (self.maps + maps(self.empirical)) / 2.0
+        """The paper's APP-k: the mean of log2 of this bound and of the Empirical upper bound; None without either."""
+        if self.empirical is None or (not self.draws and self.subject.variables):
+            return None
+        return (self.maps + maps(self.empirical)) / 2.0
 
     @property
     def bound(self) -> Bound:

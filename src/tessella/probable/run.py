@@ -105,8 +105,9 @@ def plan(  # noqa: PLR0913  one per option
     if progress is not None and not callable(progress):
         msg = f"progress is a {type(progress).__name__}; MIPBound takes a function of one MIPBound, or None"
         raise OptionError(msg)
-    count = int(cast("int", repetitions)) if repetitions is not None else fewest if seconds is None else None
-    limit = None if seconds is None else float(cast("float", seconds))
+    endless = seconds is None or math.isinf(cast("float", seconds))
+    count = int(cast("int", repetitions)) if repetitions is not None else fewest if endless else None
+    limit = None if endless else float(cast("float", seconds))
     return Plan(int(cast("int", parity_size)), sure, count, limit, entropy(rng))
 
 
