@@ -210,9 +210,22 @@ def test_the_bound_is_where_the_wealth_reaches_its_goal():
     terms = rng.exponential(3.0, 200)
     stakes = bets(np.log(terms), np.full(200, 200.0), 0.9)
     bound = math.exp(lower_bound(np.log(terms), stakes, 0.9))
-    wealth = [np.cumprod(1.0 + stakes * (terms / mean - 1.0)).max() for mean in (bound * (1 - 1e-6), bound * (1 + 1e-6))]
-    assert wealth[0] >= 10.0 > wealth[1]
+    halves = np.where(np.arange(200) < 30, 0.5, 0.0)  # of the second purse, which holds a twentieth
+
+    def wealth(mean):
+        first, second = (np.cumprod(1.0 + staked * (terms / mean - 1.0)) for staked in (stakes, halves))
+        return (0.95 * first + 0.05 * second).max()
+
+    assert wealth(bound * (1 - 1e-6)) >= 10.0 > wealth(bound * (1 + 1e-6))
     assert bound < terms.mean()
+
+
+@pytest.mark.parametrize("number", [3, 5, 20])
+def test_who_stops_in_the_first_tenth_of_a_plan_has_a_bound(number):
+    terms = np.log(np.random.default_rng(2).exponential(3.0, number))
+    stakes = bets(terms, np.full(number, 1000.0), 0.95)
+    assert not stakes.any()
+    assert 0.0 < math.exp(lower_bound(terms, stakes, 0.95)) < 3.0
 
 
 def test_bounds_of_nothing():
