@@ -541,6 +541,32 @@ def _spread(f: int, r: int, size: int, b: int, blocks: Floats, held: Any, pool: 
 
 
 @_compiled
+def _surround(d: int, values: Floats, hull: Floats) -> bool:
+    """Whether the points of the basis surround zero for certain: its weights there are positive, whatever rounding did to them and to the values.
+
+    With E = inverse times matrix - 1, the true weights are those of the inverse times (1 + E)^-1, so they differ by less than 2 |E| if that is small.
+    """
+    top, drift = hull.shape[1], 0.0
+    for i in range(d + 1):
+        total = 0.0
+        for q in range(d + 1):
+            at, entry = int(hull[top + 2, q]), hull[i, d]
+            for j in range(d):
+                entry += hull[i, j] * hull[top + 1, j] * values[int(hull[top, j]), at]
+            total += abs(entry - 1.0) if i == q else abs(entry)
+        drift = max(drift, total)
+    if not drift < 0.1:
+        return False
+    for i in range(d + 1):
+        error = 1e-12 + 2.0 * drift
+        for j in range(d):
+            error += 2.0 * abs(hull[i, j]) * hull[top + 1, j] * _CLEAR
+        if not hull[i, d] > error:
+            return False
+    return True
+
+
+@_compiled
 def _hull(members: int, number: int, values: Floats, hull: Floats) -> int:
     """0 if some of the points surround zero in the values of the hyperplanes ``members``, which then meet in the cell; else how many they are, or -1.
 
@@ -592,7 +618,7 @@ def _hull(members: int, number: int, values: Floats, hull: Floats) -> int:
         if best <= 1e-9:
             return d
         enter = 0
-        while values[spare, enter] != best:
+        while enter < number - 1 and values[spare, enter] != best:
             enter += 1
         leave, ratio = -1, np.inf
         for i in range(d + 1):
@@ -618,13 +644,7 @@ def _hull(members: int, number: int, values: Floats, hull: Floats) -> int:
             artificial -= 1
         hull[top + 2, leave] = enter
         if artificial == 0:
-            for i in range(d + 1):
-                error = 1e-12
-                for j in range(d):
-                    error += abs(hull[i, j]) * hull[top + 1, j] * _CLEAR
-                if not hull[i, d] > error:
-                    return -1
-            return 0
+            return 0 if _surround(d, values, hull) else -1
     return -1
 
 
