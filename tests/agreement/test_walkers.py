@@ -88,7 +88,7 @@ def test_slices_of_any_length_add_up():
 
 def test_wide_networks_on_boxes_are_walked_by_points():
     rng = np.random.default_rng(0)
-    for units, inputs, walker in ((10, 64, Hulls), (10, 20, Simplex), (4, 64, Simplex), (70, 64, Simplex)):
+    for units, inputs, walker in ((10, 128, Hulls), (10, 64, Simplex), (4, 128, Simplex), (130, 128, Simplex)):
         network = tessella.Network.from_arrays([(rng.standard_normal((units, inputs)), np.zeros(units))], relu_output=True)
         box = tessella.Box.cube(-1.0, 1.0, inputs)
         half = tessella.Polytope(np.eye(inputs)[:1], np.zeros(1), box)

@@ -221,7 +221,7 @@ def print_mipbounds(title: str, found: Sequence[MIPBound], *, quiet: bool) -> No
     )
     if any(each.status in _EARLY for each in found):
         out.print(
-            "That is so if so many repetitions had been asked for beforehand; where time or Ctrl-C ends them, it is only nearly so."
+            "That is so if the number of repetitions was fixed beforehand; here a time limit or Ctrl-C decided it, which the probability does not cover."
         )
     if network:
         out.print("APP-k is the mean of its MAPS and that of the Empirical upper bound: an approximation, which claims nothing.")
@@ -292,7 +292,7 @@ def warn_of_compiling_search() -> None:
 
 def _warn(*, ready: bool, what: str) -> None:
     if not ready:
-        typer.echo(f"Compiling {what}, once on this machine (some seconds) ...", err=True)
+        typer.echo(f"Compiling {what}, once on this machine (up to a minute) ...", err=True)
 
 
 @contextmanager
