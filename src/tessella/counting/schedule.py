@@ -34,14 +34,12 @@ _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
 _FEW = 16  # regions: what may hold more is not counted by exact arithmetic in one go
 _MOST_CREWS = 2  # trees whose walkers a worker process keeps
 _PLANES = 6  # free inputs up to which cells are held by their vertices
-_WIDE, _MANY = (
-    8,
-    128,
-)  # units of the first layer, and inputs, from which on points are used: faster with 784 inputs, slower with 16
+_WIDE = 8  # units of the first layer from which on points are used
+_MANY = 128  # inputs from which on they are: faster with 784, slower with 16
 
 
 def walker_for(tree: Tree) -> Walker:
-    """The fastest walker for a tree: by vertices where there are few inputs, by linear programs elsewhere."""
+    """The fastest walker for a tree: by vertices where inputs are few, by points where they are many, else by linear programs."""
     if tree.domain.free_dim <= _PLANES:
         from tessella.counting.cells import Vertices  # noqa: PLC0415  loads the compiler
 
