@@ -57,6 +57,7 @@ _SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
 _SURE = 1e-8  # a bound this far below zero is worth a proof
 _RATIO = 0.1  # a point is taken if it reaches this share of the bound
+_CHOICE = 2  # basic inputs whose distance from their ends is measured
 _NOISE = 1e-9  # of costs, against ties
 _REFACTOR_EVERY = 120
 _RESTARTS = 4
@@ -267,27 +268,36 @@ def _maximise(
                 vectors[0, p + c] += value * columns[j, c]
                 spots[0, c] += inner * columns[j, c]
             over = abs(value) - EDGE
+            scratch[0, q] = 0.0
             if over > CLOSE:
                 clipped = True
-                norm = 0.0
-                if p <= 10 or p > 64:  # as if the rows were orthogonal: where that was faster
-                    for i in range(k):
-                        norm += inverse[0, q, i] * inverse[0, q, i] * rows[lists[0, 0, i], p + 1]
-                else:
-                    for c in range(p):
-                        scratch[3, c] = 0.0
-                    for i in range(k):
-                        rate, row = inverse[0, q, i], lists[0, 0, i]
-                        for c in range(p):
-                            scratch[3, c] += rate * rows[row, c]
-                    for c in range(p):
-                        total = 0.0
-                        for e in range(p):
-                            total += gram[c, e] * scratch[3, e]
-                        norm += total * scratch[3, c]
-                score = over * over / norm
-                if score > best:
-                    leaving, best, violation = q, score, over if value > 0.0 else -over
+                norm = 0.0  # as if the rows were orthogonal
+                for i in range(k):
+                    norm += inverse[0, q, i] * inverse[0, q, i] * rows[lists[0, 0, i], p + 1]
+                scratch[0, q] = over * over / norm
+                scratch[1, q] = over if value > 0.0 else -over
+        for _ in range(_CHOICE if clipped else 0):  # of those that seem longest beyond their ends, the one that is
+            q = 0
+            for other in range(1, k):
+                q = other if scratch[0, other] > scratch[0, q] else q
+            if scratch[0, q] == 0.0:
+                break
+            for c in range(p):
+                scratch[3, c] = 0.0
+            for i in range(k):
+                rate, row = inverse[0, q, i], lists[0, 0, i]
+                for c in range(p):
+                    scratch[3, c] += rate * rows[row, c]
+            norm = 0.0
+            for c in range(p):
+                total = 0.0
+                for e in range(p):
+                    total += gram[c, e] * scratch[3, e]
+                norm += total * scratch[3, c]
+            scratch[0, q] = 0.0
+            score = scratch[1, q] * scratch[1, q] / norm
+            if score > best:
+                leaving, best, violation = q, score, scratch[1, q]
         far = 1.0
         for row in range(r):
             total = rows[row, p]
@@ -414,11 +424,21 @@ def _maximise(
             old, rate = costs[0, j], prices[0, j]
             new, sign = old + step * rate, rate if prices[1, j] < step else old
             costs[0, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
-        for j in range(n):
-            if prices[1, j] < step:
-                flip = 2.0 * EDGE if prices[0, j] > 0.0 else -2.0 * EDGE
-                for c in range(p):
-                    vectors[0, c] += flip * columns[j, c]
+        listed = order[n]
+        whole = listed - listed % 4
+        for i in range(0, whole, 4):  # four at a time; what the list has too many counts as nothing
+            j0, j1, j2, j3 = order[i], order[i + 1], order[i + 2], order[i + 3]
+            f0 = 0.0 if prices[1, j0] >= step else 2.0 * EDGE if prices[0, j0] > 0.0 else -2.0 * EDGE
+            f1 = 0.0 if prices[1, j1] >= step else 2.0 * EDGE if prices[0, j1] > 0.0 else -2.0 * EDGE
+            f2 = 0.0 if prices[1, j2] >= step else 2.0 * EDGE if prices[0, j2] > 0.0 else -2.0 * EDGE
+            f3 = 0.0 if prices[1, j3] >= step else 2.0 * EDGE if prices[0, j3] > 0.0 else -2.0 * EDGE
+            for c in range(p):
+                vectors[0, c] += f0 * columns[j0, c] + f1 * columns[j1, c] + f2 * columns[j2, c] + f3 * columns[j3, c]
+        for i in range(whole, listed):
+            j0 = order[i]
+            f0 = 0.0 if prices[1, j0] >= step else 2.0 * EDGE if prices[0, j0] > 0.0 else -2.0 * EDGE
+            for c in range(p):
+                vectors[0, c] += f0 * columns[j0, c]
         if entering >= 0:
             flip = EDGE if prices[0, entering] > 0.0 else -EDGE
             costs[0, entering] = 0.0
