@@ -50,7 +50,8 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 _POINTS = 48  # points kept of a cell
-_POOL = 256  # points kept of any cells
+_POOL, _FEWER = 512, 256  # points kept of any cells; the second below wide first layers, where most questions are answered at once
+_BROAD = 17  # units of these
 _SETS = 1024  # bases kept of sets of hyperplanes
 _SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a tenth of that at most
 _SEEN = 1e-10  # a point this far on a side shows that the side exists
@@ -1032,10 +1033,10 @@ class Hulls(Simplex):
         self._held = np.zeros(units + 2, dtype=np.int64)
         self._held[0] = min(len(corners), held - 4)
         self._blocks[0, : self._held[0]] = corners[: self._held[0]]
-        self._pool = np.zeros((p, _POOL))
+        self._pool = np.zeros((p, _POOL if p < _BROAD else _FEWER))
         self._pool[:, : len(corners)] = corners.T
         self._pooled = len(corners)
-        self._values = np.zeros((MOST_FACES + 4, _POOL + held + 512))
+        self._values = np.zeros((MOST_FACES + 4, self._pool.shape[1] + held + 512))
         self._hull = np.zeros((MOST_FACES + 1, MOST_FACES + 8, MOST_FACES + 2))
         self._spots = np.zeros((3, p))
         self._picks = np.zeros((4, basis), dtype=np.int64)
