@@ -14,7 +14,7 @@ from tessella.network import Floats
 
 ROUNDING = 1e-12  # the largest relative error of a row that is trusted
 EPS = 2.220446049250313e-16
-_FEW = 8  # breakpoints that are put in order
+_FEW = 16  # breakpoints that are put in order
 
 # places of the counters that both walks have
 TESTS, ITERATIONS, REGIONS, POSITION, STATE, ROWS, DOWN, LEFT, SPLITS, PLAIN = range(10)
