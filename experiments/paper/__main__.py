@@ -1,7 +1,6 @@
 """The command line of the paper's experiment: ``python -m experiments.paper``."""
 
 import argparse
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -97,6 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(run=_train)
     _add_run(commands)
     _add_report(commands)
+    smoke = commands.add_parser("smoke", help="all steps on scikit-learn's digits, in a minute or two")
+    smoke.add_argument("--out", type=Path, default=Path("smoke"), metavar="FOLDER", help="where everything goes (smoke)")
+    smoke.set_defaults(run=_smoke)
     return parser
 
 
@@ -125,7 +127,7 @@ def _add_run(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from experiments.paper.run import Measuring, executor_of, measure  # noqa: PLC0415  slow to load
+    from experiments.paper.run import Measuring, ending_gently, executor_of, measure  # noqa: PLC0415  slow to load
     from experiments.paper.watch import watching  # noqa: PLC0415
 
     settings = Settings(options.confidence, options.seed, options.estimate_seconds, options.exact_seconds)
@@ -133,9 +135,9 @@ def _run(options: argparse.Namespace) -> int:
     keys = [key for key in sorted(Folder(options.nets).records()) if key[:2] in asked and (not seeds or key.seed in seeds)]
     plan = Measuring.of(options.nets, options.out, keys, closure(options.tasks), settings)
     plan.checkpoints = options.executor == "processes"
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does
     try:
         with (
+            ending_gently(),
             plan.results.writing(),
             executor_of(options.executor, options.workers) as executor,
             watching(plan, options.workers) as watch,
@@ -179,6 +181,15 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _smoke(options: argparse.Namespace) -> int:
+    from experiments.paper.smoke import smoke  # noqa: PLC0415  slow to load
+
+    found = smoke(options.out, main)
+    for line in found or [f"all steps went well; the page is {options.out / 'report.html'}"]:
+        _say(line)
+    return 1 if found else 0
+
+
 def _train(options: argparse.Namespace) -> int:
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     keys = [Key(n1, n2, seed) for seed in seeds for n1, n2 in configurations(options.only)]
@@ -188,7 +199,7 @@ def _train(options: argparse.Namespace) -> int:
     except ImportError as error:
         msg = "training needs torch, which is not installed; install it with: pip install 'tessella[torch]'"
         raise tessella.MissingPackage(msg) from error
-    recipe = Recipe(options.epochs, options.batch_size, options.learningrate, options.threads)
+    recipe = Recipe(options.epochs, options.batch_size, options.learning_rate, options.threads)
     folder = Folder(options.out)
     folder.prepare()
     settings = {**recipe.record(), "data_sha256": digits.record()["data_sha256"]}

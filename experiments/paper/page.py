@@ -36,8 +36,8 @@ CAPTIONS = {
     ),
     "accuracy": (
         "Figure 3. Error against MAPS: the number of regions in black, APP-k in colour, with regressions and correlations r (black left, coloured "
-        "right). The paper's networks are not public and it gives no numbers for this figure: it shows falling lines, and less distance "
-        "between their slopes as k grows."
+        "right). The paper's networks are not public and its text has no numbers for this figure: it reports a negative correlation, "
+        "and regressions that become more parallel as k grows."
     ),
     "accuracy-all": "The same with all configurations.",
     "estimate": (
@@ -100,7 +100,7 @@ def past(results: Results, networks: Sequence[Row]) -> str:
     times = sorted(record["finished_at"][:10] for record in records)
     when = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
     return (
-        f"{len(networks)} networks 784-n1-n2-10, n1 + n2 = 22, trained on {', '.join(data)}; their 10 outputs are counted as ReLUs, on the "
+        f"{len(networks)} networks n1;n2;10, n1 + n2 = 22, trained on {', '.join(data)}; their 10 outputs are counted as ReLUs, on the "
         f"unit box. Measured {when} with Tessella {', '.join(versions)} on {'; '.join(machines)}, one thread per task. "
         "Paper: T. Serra and S. Ramalingam, Empirical Bounds on Linear Regions of Deep Rectifier Networks, AAAI 2020."
     )

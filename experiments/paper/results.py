@@ -95,14 +95,14 @@ class Results:
         """Hold the file, so that no two runs write to it; what was cut off at its end is taken away."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
-                _lock(file.fileno(), self.path)
-                whole = len(_whole(self.path.read_bytes().decode(errors="surrogateescape")).encode(errors="surrogateescape"))
-                file.truncate(whole)
-                yield self
+            file = self.path.open("r+b" if self.path.exists() else "x+b")
         except OSError as error:
             msg = f"{self.path}: cannot be written ({error.strerror}); choose another --out"
             raise tessella.FileError(msg) from error
+        with file:
+            _lock(file.fileno(), self.path)
+            file.truncate(file.read().rfind(b"\n") + 1)
+            yield self
 
     def append(self, key: Key, fingerprint: str, task: str, record: Record) -> None:
         """Write a line, at once and whole."""

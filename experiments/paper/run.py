@@ -3,7 +3,7 @@
 import multiprocessing
 import signal
 from collections.abc import Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,28 +106,32 @@ class Measuring:
             checkpoint.parent.mkdir(exist_ok=True)
         return Work(task, arrays(self.nets.path / key.file), self.index[key], known, self.settings, checkpoint)
 
-    def seconds(self, item: Item) -> float | None:
-        """How long a task may take, going by those done; None if nothing is known."""
-        key, task = item
-        records = [(about, record) for (about, name), record in self.results.records.items() if name == task]
-        if task != "count":
-            alike = [record["wall_seconds"] for about, record in records if about.n1 == key.n1 and record["status"] == "finished"]
-            alike = alike or [record["wall_seconds"] for _, record in records if record["status"] == "finished"]
-            return median(alike) if alike else None
-        speeds = [
-            (abs(about.n1 - key.n1), record["value"]["lower"] / max(record["wall_seconds"], 1e-3))
-            for about, record in records
-            if record["wall_seconds"] > 1.0
-        ]
-        if not speeds or self.expected(key) == float("inf"):
-            return None
-        return min(self.expected(key) / min(speeds)[1], self.settings.exact_seconds)
+    def time_left(self, workers: int) -> tuple[float, bool]:
+        """Seconds until the end, going by what is done (tasks of the same kind and first layer, speeds of counts); and whether that is all."""
+        tasks, speeds = self._past()
+        total, now, whole = 0.0, perf_counter(), True
+        for key, task in self.left():
+            alike = (
+                [tasks[task, key.n1]]
+                if (task, key.n1) in tasks
+                else [value for (name, _), value in tasks.items() if name == task]
+            )
+            if task == "count" and speeds and self.expected(key) < float("inf"):
+                nearest = min(speeds, key=lambda n1: abs(n1 - key.n1))
+                alike = [min(self.expected(key) / speeds[nearest], self.settings.exact_seconds)]
+            whole = whole and bool(alike)
+            total += max(max(alike, default=0.0) - (now - self.under_way.get((key, task), now)), 0.0)
+        return total / workers, whole
 
-    def time_left(self, workers: int) -> float | None:
-        """Seconds until the end, as far as that can be said."""
-        known = [(self.seconds(item), perf_counter() - self.under_way.get(item, perf_counter())) for item in self.left()]
-        known = [(seconds, gone) for seconds, gone in known if seconds is not None]
-        return sum(max(seconds - gone, 0.0) for seconds, gone in known) / workers if known else None
+    def _past(self) -> tuple[dict[tuple[str, int], float], dict[int, float]]:
+        """Median seconds by task and first layer, and regions per second by first layer."""
+        tasks, speeds = dict[tuple[str, int], list[float]](), dict[int, list[float]]()
+        for (key, task), record in self.results.records.items():
+            if record["status"] in {"finished", "skipped"}:
+                tasks.setdefault((task, key.n1), []).append(record["wall_seconds"])
+            if task == "count" and record["wall_seconds"] > 1.0:
+                speeds.setdefault(key.n1, []).append(record["value"]["lower"] / record["wall_seconds"])
+        return {name: median(values) for name, values in tasks.items()}, {n1: median(values) for n1, values in speeds.items()}
 
 
 def measure(plan: Measuring, executor: Executor, workers: int, tick: float = 0.5) -> Iterator[tuple[Item, Record] | None]:
@@ -160,6 +164,9 @@ def measure(plan: Measuring, executor: Executor, workers: int, tick: float = 0.5
             except tessella.TessellaError as error:
                 plan.failed[item] = str(error)
                 continue
+            except BrokenExecutor as error:
+                msg = f"the worker of {item[0].file}, {item[1]}, was lost: it was killed or ran out of memory; run again to go on"
+                raise tessella.SolverError(msg) from error
             key, task = item
             plan.results.append(key, plan.fingerprints[key], task, record)
             yield item, record
@@ -200,6 +207,16 @@ def executor_of(name: str, workers: int) -> Generator[Executor, None, None]:
             child.terminate()
         raise
     executor.shutdown()
+
+
+@contextmanager
+def ending_gently() -> Generator[None, None, None]:
+    """A request to terminate ends a run as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _deaf() -> None:

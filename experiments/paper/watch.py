@@ -101,11 +101,10 @@ def _counted(record: Record) -> str:
 
 
 def _left(plan: Measuring, workers: int) -> str:
-    tasks, seconds = len(plan.left()), plan.time_left(workers)
+    tasks, (seconds, whole) = len(plan.left()), plan.time_left(workers)
     if not tasks:
         return "nothing left"
-    clock = "" if seconds is None else f", about {_clock(seconds)}"
-    return f"{tasks} task{'' if tasks == 1 else 's'} left{clock}"
+    return f"{tasks} task{'' if tasks == 1 else 's'} left, {'about' if whole else 'more than'} {_clock(seconds)}"
 
 
 def _clock(seconds: float) -> str:
