@@ -106,8 +106,8 @@ def past(results: Results, networks: Sequence[Row]) -> str:
     )
 
 
-def fill(path: Path, tables: Mapping[str, Table]) -> None:
-    """Put tables into a Markdown page, between ``<!-- table NAME -->`` and ``<!-- end -->``.
+def fill(path: Path, tables: Mapping[str, Table]) -> str:
+    """A Markdown page with tables between ``<!-- table NAME -->`` and ``<!-- end -->``.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def fill(path: Path, tables: Mapping[str, Table]) -> None:
         mark = f"<!-- table {name} -->"
         pattern = re.compile(rf"{re.escape(mark)}\n.*?<!-- end -->", re.DOTALL)
         text = pattern.sub(lambda _, mark=mark, table=table: f"{mark}\n\n{table.markdown()}\n<!-- end -->", text)
-    path.write_text(text, encoding="utf-8")
+    return text
 
 
 def _figure(name: str, image: bytes) -> str:

@@ -34,10 +34,16 @@ def report(folder: Path, out: Path, pictures: Path | None, kinds: Sequence[str],
     if not networks:
         msg = f"{folder / RESULTS}: has no network with upper bounds yet; make results with: python -m experiments.paper run"
         raise tessella.FileMissing(msg)
-    drawn, texts = figures(networks), tables(results, networks)
-    files = {out: page(results, networks, texts, {name: image(each, "svg") for name, each in drawn.items()}).encode()}
+    texts = tables(results, networks)
+    filled = None if markdown is None else fill(markdown, texts)
+    drawn = figures(networks)
+    images = {(name, "svg"): image(each, "svg") for name, each in drawn.items()}
+    files = {out: page(results, networks, texts, {name: content for (name, _), content in images.items()}).encode()}
     if pictures is not None:
-        files |= {pictures / f"{name}.{kind}": image(each, kind) for name, each in drawn.items() for kind in kinds}
+        for name, kind in ((name, kind) for name in drawn for kind in kinds):
+            files[pictures / f"{name}.{kind}"] = images.get((name, kind)) or image(drawn[name], kind)
+    if markdown is not None and filled is not None:
+        files[markdown] = filled.encode()
     try:
         for path, content in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -45,6 +51,4 @@ def report(folder: Path, out: Path, pictures: Path | None, kinds: Sequence[str],
     except OSError as error:
         msg = f"{error.filename}: cannot be written ({error.strerror}); choose another place"
         raise tessella.FileError(msg) from error
-    if markdown is not None:
-        fill(markdown, texts)
-    return [*files, *([markdown] if markdown else [])]
+    return list(files)
