@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint clean paper-smoke
+.PHONY: demo test lint clean paper-smoke paper-docs
 demo: $(VENV)/.installed
 	@$(VENV)/bin/tessella demo
 
@@ -13,6 +13,11 @@ test: lint
 # the paper's experiment, every step, on small images: a few minutes
 paper-smoke: $(VENV)/.installed-dev
 	$(VENV)/bin/python -m experiments.paper smoke
+
+# the page of the docs, from the committed results
+paper-docs: $(VENV)/.installed-dev
+	$(VENV)/bin/python -m experiments.paper report --results experiments/paper/results -o report.html \
+		--figures docs/paper --formats png --markdown docs/paper.md
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

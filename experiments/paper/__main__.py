@@ -133,6 +133,10 @@ def _run(options: argparse.Namespace) -> int:
     settings = Settings(options.confidence, options.seed, options.estimate_seconds, options.exact_seconds)
     asked, seeds = configurations(options.only), seeds_of(options.seeds)
     keys = [key for key in sorted(Folder(options.nets).records()) if key[:2] in asked and (not seeds or key.seed in seeds)]
+    absent = [f"{n1}-{n2}" for n1, n2 in asked if options.only and (n1, n2) not in {key[:2] for key in keys}]
+    if absent:
+        msg = f"{options.nets}: no trained networks {' '.join(absent)} here; make them with: python -m experiments.paper train"
+        raise tessella.FileMissing(msg)
     plan = Measuring.of(options.nets, options.out, keys, closure(options.tasks), settings)
     plan.checkpoints = options.executor == "processes"
     try:

@@ -104,7 +104,8 @@ def _left(plan: Measuring, workers: int) -> str:
     tasks, (seconds, whole) = len(plan.left()), plan.time_left(workers)
     if not tasks:
         return "nothing left"
-    return f"{tasks} task{'' if tasks == 1 else 's'} left, {'about' if whole else 'more than'} {_clock(seconds)}"
+    clock = f", {'about' if whole else 'more than'} {_clock(seconds)}" if whole or seconds >= 1.0 else ""
+    return f"{tasks} task{'' if tasks == 1 else 's'} left{clock}"
 
 
 def _clock(seconds: float) -> str:

@@ -214,7 +214,7 @@ def test_progress_says_what_is_left(nets, tmp_path):
     console = Console(width=120)
     with console.capture() as captured:
         console.print(drawn(work, 1))
-    assert "more than" in captured.get()
+    assert "count " in captured.get()
     assert "11 tasks left" in captured.get()
     go(work)
     assert work.time_left(1) == (0.0, True)
@@ -244,6 +244,7 @@ def test_a_cluster_needs_dask(monkeypatch):
         (["--only", "5-5"], "expected two layers"),
         (["--seeds", "2-1"], "ranges such as 0-2"),
         (["--seeds", "7"], "no trained networks"),
+        (["--only", "1-21", "9-13"], "no trained networks 9-13"),
         (["--nets", "nowhere"], "no trained networks"),
         (["--executor", "magic"], "dask scheduler"),
     ],
