@@ -209,7 +209,7 @@ def estimate(networks: Sequence[Row]) -> "Figure":
     axes[0].set_title("bits above or below the count", loc="left")
     axes[0].set_ylabel("log2(claim / count)")
     _estimate_panel(axes[1], drawn, spread=True)
-    axes[1].set_title("the same, only the estimate (with 2 standard errors) and its bound", loc="left")
+    axes[1].set_title("the estimate, with 2 standard errors, and its bound", loc="left")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3)
     for place in axes:

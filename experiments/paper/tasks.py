@@ -4,6 +4,7 @@ A task works with one thread, so that its CPU seconds are those of one core.  Wh
 """
 
 import json
+import math
 import os
 import platform
 from collections.abc import Callable, Mapping
@@ -175,7 +176,10 @@ def _estimate(subject: Subject, work: Work, settings: Settings) -> tuple[str, Va
         workers=1,
     )
     names = ("maps", "mean", "relative_error", "lower", "confidence", "probes", "exact", "thin", "undecided")
-    return str(found.status), {name: getattr(found, name) for name in names}
+    value = {name: getattr(found, name) for name in names}
+    if not math.isfinite(found.relative_error):  # after one probe; JSON has no infinity
+        value["relative_error"] = None
+    return str(found.status), value
 
 
 def _count(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value]:
