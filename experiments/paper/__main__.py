@@ -151,9 +151,8 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         _say(f"stopped; all results so far are in {plan.results.path}, and the same command goes on from there")
         return 130
-    for (key, task), why in plan.failed.items():
-        _say(f"{key.file}: {task} failed: {why}")
-    _say(f"{len(plan.results.records)} results are in {plan.results.path}")
+    failed = f"; {len(plan.failed)} tasks failed, and the same command tries them again" if plan.failed else ""
+    _say(f"{len(plan.results.records)} results are in {plan.results.path}{failed}")
     return 1 if plan.failed else 0
 
 

@@ -163,6 +163,10 @@ def measure(plan: Measuring, executor: Executor, workers: int, tick: float = 0.5
                 record = future.result()
             except tessella.TessellaError as error:
                 plan.failed[item] = str(error)
+                yield (
+                    item,
+                    {"status": "failed", "value": {"error": str(error)}, "wall_seconds": 0.0},
+                )  # is not written: done again
                 continue
             except BrokenExecutor as error:
                 msg = f"the worker of {item[0].file}, {item[1]}, was lost: it was killed or ran out of memory; run again to go on"

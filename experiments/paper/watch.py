@@ -78,6 +78,8 @@ def drawn(plan: Measuring, workers: int) -> Group:
 def sentence(item: Item, record: Record) -> str:
     """One result."""
     (key, task), value = item, record["value"]
+    if record["status"] == "failed":
+        return f"{key.n1}-{key.n2} seed {key.seed}, {task}: failed: {value['error']}"
     texts = {
         "network": lambda: f"test error {100 * value['test_error']:.2f} %",
         "stability": lambda: f"{sum(layer['unstable'] for layer in value['layers'])} unstable units",

@@ -201,7 +201,8 @@ def test_failures_are_told_and_the_rest_is_done(nets, tmp_path, monkeypatch):
 
     monkeypatch.setattr(measuring, "_FUNCTIONS", {**measuring._FUNCTIONS, "upper": fails})
     work = plan(tmp_path, ["upper", "network"])
-    assert {task for _, task in go(work)} == {"network", "stability"}
+    assert {task for _, task in go(work)} == {"network", "stability", "upper"}
+    assert {task for _, task in Results.read(tmp_path / "results").records} == {"network", "stability"}
     assert work.failed == dict.fromkeys(((key, "upper") for key in KEYS), "a solver that fails")
 
 
