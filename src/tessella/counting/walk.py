@@ -1081,7 +1081,7 @@ class Simplex:
                 if self._careful and counters[POSITION] > len(node.prefix):  # the hard step is done
                     waiting += [(found, False) for found in self._open(node)]
                     break
-                if late and not self._careful:
+                if late and not self._careful and status != DONE:  # a node that was done as hard or thin is told already
                     left += self._open(node)
                     break
         return Slice(int(counters[REGIONS]), (*(node for node, _ in waiting), *left), tuple(thin), int(counters[TESTS]))
