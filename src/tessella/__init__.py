@@ -32,6 +32,8 @@ from tessella.tolerances import Tolerances
 from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 if TYPE_CHECKING:
+    from tessella.analysis.plan import analyze
+    from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
     from tessella.counting.estimate import Estimate, EstimateProgress, estimate
     from tessella.counting.listing import regions
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCIP",
+    "Analysis",
     "Bound",
     "Box",
     "ConversionMismatch",
@@ -78,6 +81,7 @@ __all__ = [
     "UnsupportedOperator",
     "UpperBounds",
     "__version__",
+    "analyze",
     "configuration_bound",
     "count",
     "empirical_bound",
@@ -97,6 +101,7 @@ __all__ = [
 
 
 _LAZY = {
+    "Analysis": "analysis.result",
     "Count": "counting.count",
     "CountProgress": "counting.count",
     "Estimate": "counting.estimate",
@@ -104,6 +109,7 @@ _LAZY = {
     "MIPBound": "probable.result",
     "Region": "counting.region",
     "SampledRegion": "counting.sampling",
+    "analyze": "analysis.plan",
     "count": "counting.count",
     "estimate": "counting.estimate",
     "mipbound": "probable.networks",
