@@ -152,7 +152,7 @@ class Analysis:
         """Each a claim of its own, from the lowest to the highest; one if the count is exact."""
         if self.exact is not None:
             return (Bound(self.exact, Side.EXACT, method="analysis", seconds=self.seconds),)
-        claims = [(self.proved_lower, Side.LOWER, "count", 1.0)]
+        claims = [(self.proved_lower, Side.LOWER, self.proved_method, 1.0)]
         if self.probable_lower > self.proved_lower:
             claims.append((self.probable_lower, Side.LOWER, self.probable_method, self.confidence))
         if self.mean is not None:
@@ -161,10 +161,16 @@ class Analysis:
         return tuple(Bound(value, side, method=name, confidence=sure, seconds=self.seconds) for value, side, name, sure in claims)
 
     @property
+    def proved_method(self) -> str:
+        """Who proved the lower bound."""
+        by_count = self.proved_lower == 1 or (self.count is not None and self.count.lower >= self.proved_lower)
+        return "count" if by_count else "meeting hyperplanes"
+
+    @property
     def probable_method(self) -> str:
         """Who found the probable bound."""
         if self.probable_lower == self.proved_lower:
-            return "count"
+            return self.proved_method
         by_mip = self.mipbound is not None and self.mipbound.lower >= self.probable_lower
         return f"XOR-{self.mipbound.parity_size}" if by_mip and self.mipbound else "betting"
 
