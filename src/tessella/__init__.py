@@ -33,6 +33,7 @@ from tessella.upper import UpperBounds, configuration_bound, empirical_bound, mo
 
 if TYPE_CHECKING:
     from tessella.analysis.plan import analyze
+    from tessella.analysis.ranking import Ranking, rank
     from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
     from tessella.counting.estimate import Estimate, EstimateProgress, estimate
@@ -69,6 +70,7 @@ __all__ = [
     "OptionError",
     "Polytope",
     "PreactivationBounds",
+    "Ranking",
     "Region",
     "SampledRegion",
     "Side",
@@ -93,6 +95,7 @@ __all__ = [
     "mipbound_model",
     "montufar_bound",
     "raghu_bound",
+    "rank",
     "regions",
     "sample_regions",
     "stability",
@@ -107,6 +110,7 @@ _LAZY = {
     "Estimate": "counting.estimate",
     "EstimateProgress": "counting.estimate",
     "MIPBound": "probable.result",
+    "Ranking": "analysis.ranking",
     "Region": "counting.region",
     "SampledRegion": "counting.sampling",
     "analyze": "analysis.plan",
@@ -114,6 +118,7 @@ _LAZY = {
     "estimate": "counting.estimate",
     "mipbound": "probable.networks",
     "mipbound_model": "probable.models",
+    "rank": "analysis.ranking",
     "regions": "counting.listing",
     "sample_regions": "counting.sampling",
     "SCIP": "solvers",

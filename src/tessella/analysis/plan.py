@@ -185,7 +185,7 @@ class Counting:
         """Count for some time; whether the count is exact now."""
         session = self._session
         network, domain = session.standing.network, session.standing.domain
-        with session.off_the_clock():
+        with session.off_the_clock("the counter"):
             _prepare_count(min(domain.free_dim, 128), min(network.widths[0], 8))
         spent = session.standing.count.seconds if session.standing.count else 0.0
 
@@ -253,7 +253,7 @@ class Estimating:
     def go(self, aside: Aside) -> None:
         """Estimate until the time is over, or something else is worth more."""
         session = self._session
-        with session.off_the_clock():
+        with session.off_the_clock("the estimator"):
             aside.wait()
         if session.left <= 0.0:
             return
@@ -325,7 +325,7 @@ def _sharpen(session: Session, part: float, why: str) -> None:
     undecided, allowed = known.totals()["unstable"], min(part * session.seconds, session.left)
     if allowed <= 0.0 or not undecided or len(known.network.widths) < 2:
         return
-    with session.off_the_clock():
+    with session.off_the_clock("the LP kernel"):
         _prepare_programs()
     end, late, done, total = perf_counter() + allowed, False, 0, 0
 
@@ -358,7 +358,7 @@ def _mipbound(session: Session, why: str) -> None:
     """MIPBound with a number of repetitions that is fixed beforehand: one that time decides on would not be covered."""
     if session.left <= 0.0:
         return
-    with session.off_the_clock():
+    with session.off_the_clock("the search"):
         _prepare_search()
     standing, confidence = session.standing, session.confidence(last=True)
     repetitions = repetitions_for(max(confidence, ALL_FEASIBLE))
