@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tessella.probable.networks import mipbound
     from tessella.probable.result import MIPBound
     from tessella.solvers import SCIP, Gurobi, HiGHS
+    from tessella.tracking import Tracker, track
 
 __all__ = [
     "SCIP",
@@ -79,6 +80,7 @@ __all__ = [
     "Stability",
     "TessellaError",
     "Tolerances",
+    "Tracker",
     "UnsupportedModel",
     "UnsupportedOperator",
     "UpperBounds",
@@ -99,6 +101,7 @@ __all__ = [
     "regions",
     "sample_regions",
     "stability",
+    "track",
     "upper_bounds",
 ]
 
@@ -121,6 +124,8 @@ _LAZY = {
     "rank": "analysis.ranking",
     "regions": "counting.listing",
     "sample_regions": "counting.sampling",
+    "Tracker": "tracking",
+    "track": "tracking",
     "SCIP": "solvers",
     "Gurobi": "solvers",
     "HiGHS": "solvers",
