@@ -35,11 +35,13 @@ if TYPE_CHECKING:
     from tessella.counting.count import Count, CountProgress, count
     from tessella.counting.estimate import Estimate, EstimateProgress, estimate
     from tessella.counting.listing import regions
+    from tessella.counting.polygons import Polygons, polygons
     from tessella.counting.region import Region
     from tessella.counting.sampling import SampledRegion, sample_regions
     from tessella.probable.models import mipbound_model
     from tessella.probable.networks import mipbound
     from tessella.probable.result import MIPBound
+    from tessella.slicing import Slice, slice  # noqa: A004  a verb like the others
     from tessella.solvers import SCIP, Gurobi, HiGHS
 
 __all__ = [
@@ -64,11 +66,13 @@ __all__ = [
     "Network",
     "NetworkError",
     "OptionError",
+    "Polygons",
     "Polytope",
     "PreactivationBounds",
     "Region",
     "SampledRegion",
     "Side",
+    "Slice",
     "SolverError",
     "Source",
     "Stability",
@@ -88,9 +92,11 @@ __all__ = [
     "mipbound",
     "mipbound_model",
     "montufar_bound",
+    "polygons",
     "raghu_bound",
     "regions",
     "sample_regions",
+    "slice",
     "stability",
     "upper_bounds",
 ]
@@ -102,14 +108,18 @@ _LAZY = {
     "Estimate": "counting.estimate",
     "EstimateProgress": "counting.estimate",
     "MIPBound": "probable.result",
+    "Polygons": "counting.polygons",
     "Region": "counting.region",
     "SampledRegion": "counting.sampling",
     "count": "counting.count",
     "estimate": "counting.estimate",
     "mipbound": "probable.networks",
     "mipbound_model": "probable.models",
+    "polygons": "counting.polygons",
     "regions": "counting.listing",
     "sample_regions": "counting.sampling",
+    "Slice": "slicing",
+    "slice": "slicing",
     "SCIP": "solvers",
     "Gurobi": "solvers",
     "HiGHS": "solvers",
