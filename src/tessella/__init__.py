@@ -32,6 +32,8 @@ from tessella.tolerances import Tolerances
 from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 if TYPE_CHECKING:
+    from tessella.analysis.plan import analyze
+    from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
     from tessella.counting.estimate import Estimate, EstimateProgress, estimate
     from tessella.counting.listing import regions
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCIP",
+    "Analysis",
     "Bound",
     "Box",
     "ConversionMismatch",
@@ -82,6 +85,7 @@ __all__ = [
     "UnsupportedOperator",
     "UpperBounds",
     "__version__",
+    "analyze",
     "configuration_bound",
     "count",
     "empirical_bound",
@@ -103,6 +107,7 @@ __all__ = [
 
 
 _LAZY = {
+    "Analysis": "analysis.result",
     "Count": "counting.count",
     "CountProgress": "counting.count",
     "Estimate": "counting.estimate",
@@ -111,6 +116,7 @@ _LAZY = {
     "Polygons": "counting.polygons",
     "Region": "counting.region",
     "SampledRegion": "counting.sampling",
+    "analyze": "analysis.plan",
     "count": "counting.count",
     "estimate": "counting.estimate",
     "mipbound": "probable.networks",

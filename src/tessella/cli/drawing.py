@@ -25,7 +25,7 @@ from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.probable.result import MIPBound
 from tessella.probable.result import Status as MIPBoundStatus
-from tessella.result import Bound, Side, format_count, format_maps, maps
+from tessella.result import Bound, Side, format_count, format_duration, format_maps, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
@@ -340,7 +340,7 @@ def _repetitions(title: str, now: MIPBound) -> Table:
         then = replace(now, draws=now.draws[: count + 1])
         drawn.add_row(str(count + 1), str(then.draws[-1]), format_count(then.lower, Side.LOWER))
     drawn.caption, drawn.caption_justify = (
-        f"at least, with a probability of {100.0 * now.confidence:g} %, {_duration(now.seconds)}",
+        f"at least, with a probability of {100.0 * now.confidence:g} %, {format_duration(now.seconds)}",
         "left",
     )
     return drawn
@@ -352,9 +352,9 @@ def _standing(title: str, now: CountProgress) -> Table:
         drawn.add_column(justify=justify)
     for words, value, side in (("at least", now.lower, Side.LOWER), ("at most", now.upper, Side.UPPER)):
         drawn.add_row(words, format_count(value, side), f"2^{format_maps(value, side)}")
-    left = "" if now.seconds_left is None else f", {_duration(now.seconds_left)} left"
+    left = "" if now.seconds_left is None else f", {format_duration(now.seconds_left)} left"
     speed = f"{now.regions_per_second:,.0f} regions/s"
-    drawn.caption = f"{100.0 * now.share:.3g} % of the tree done, {speed}, {_duration(now.seconds)}{left}"
+    drawn.caption = f"{100.0 * now.share:.3g} % of the tree done, {speed}, {format_duration(now.seconds)}{left}"
     drawn.caption_justify = "left"
     return drawn
 
@@ -373,13 +373,6 @@ def live_estimate(title: str, *, shown: bool) -> Generator[Callable[[EstimatePro
 
     with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
         yield lambda now: screen.update(line(now), refresh=True)
-
-
-def _duration(seconds: float) -> str:
-    for size, name in ((365.25 * 86400.0, "years"), (86400.0, "days"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:,.0f} {name}" if seconds < 1e15 else "ages"
-    return f"{seconds:.0f} s"
 
 
 @contextmanager
