@@ -134,6 +134,10 @@ _LAZY = {
 
 def __getattr__(name: str) -> Any:
     """Load the counter and the solvers when one is named: they load a compiler, and other packages."""
+    if name in {"plot", "report"}:
+        from importlib import import_module  # noqa: PLC0415
+
+        return import_module(f"tessella.{name}")
     if name not in _LAZY:
         msg = f"module 'tessella' has no attribute {name!r}"
         raise AttributeError(msg)

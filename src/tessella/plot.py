@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.analysis.result import Analysis
-from tessella.counting.polygons import Polygons, polygons
+from tessella.counting.polygons import Polygons
+from tessella.counting.polygons import polygons as find_polygons
 from tessella.domain import Domain
 from tessella.errors import MissingPackage, OptionError
 from tessella.network import Floats, Network
@@ -38,9 +39,10 @@ class Colour(StrEnum):
 
 
 def regions(  # noqa: PLR0913  one keyword per option
-    network: Network | Slice | Polygons,
+    network: Network | Slice,
     domain: Domain | None = None,
     *,
+    polygons: Polygons | None = None,
     colour: Colour | str = Colour.REGION,
     output: int | None = None,
     limit: int | None = None,
@@ -54,9 +56,11 @@ def regions(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network
-        A network, with its domain; or a slice; or what `tessella.polygons` returned.
+        A network, with its domain; or a slice, as `tessella.slice` makes it.
     domain
-        Where; a slice and polygons have their own.
+        Where; a slice has its own.
+    polygons
+        What `tessella.polygons` returned for it, if that is known already.
     colour
         ``"region"``: a colour for each pattern.  ``"layer"``: walls in the colour of the layer that made them.  ``"slope"``: how steep the
         network is there, the norm of the derivatives of its outputs.
@@ -82,11 +86,24 @@ def regions(  # noqa: PLR0913  one keyword per option
     except ValueError as error:
         msg = f"colour is {colour!r:.40}; a picture takes one of {', '.join(Colour)}"
         raise OptionError(msg) from error
-    found = _listed(network, domain, limit, progress)
+    where, whole = (network.domain, network.network) if isinstance(network, Slice) else (domain, network)
+    if isinstance(network, Slice) and domain is not None:
+        msg = "a slice has a domain of its own; give no other"
+        raise OptionError(msg)
+    if where is None:
+        msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
+        raise OptionError(msg)
+    if polygons is not None and not (polygons.network == whole and polygons.domain == where):
+        msg = "the polygons are those of another network or domain; find them with tessella.polygons(network, domain)"
+        raise OptionError(msg)
+    found = polygons or find_polygons(whole, where, limit=limit, progress=progress)
+    if limit is not None and not found.complete:
+        msg = f"there are more than {limit:,} regions; draw a smaller part of them, or allow more"
+        raise OptionError(msg)
     if output is not None and not 0 <= output < found.network.output_dim:
         msg = f"there is no output {output}: the network has outputs 0 to {found.network.output_dim - 1}"
         raise OptionError(msg)
-    names = _names(network, found.dim)
+    names = _names(network, found)
     figure, axes = _axes(ax, (6.4, 6.0) if found.dim == 2 else (7.0, 4.2))
     draw = _graph if found.dim == 1 else {Colour.REGION: _by_region, Colour.LAYER: _by_layer, Colour.SLOPE: _by_slope}[chosen]
     draw(axes, found, output)
@@ -199,49 +216,33 @@ def unit_shares(known: Stability) -> list[Floats]:
     return shares
 
 
-def _listed(
-    source: Network | Slice | Polygons, domain: Domain | None, limit: int | None, progress: Callable[[int], None] | None
-) -> Polygons:
-    if isinstance(source, (Slice, Polygons)):
-        if domain is not None:
-            what = "a slice" if isinstance(source, Slice) else "polygons"
-            msg = f"{what} has a domain of its own; give no other"
-            raise OptionError(msg)
-        if isinstance(source, Polygons):
-            return source
-        source, domain = source.network, source.domain
-    if domain is None:
-        msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
-        raise OptionError(msg)
-    found = polygons(source, domain, limit=limit, progress=progress)
-    if not found.complete:
-        msg = f"there are more than {limit:,} regions; draw a smaller part of them, or allow more"
-        raise OptionError(msg)
-    return found
-
-
-def _names(source: Network | Slice | Polygons, dim: int) -> list[str]:
+def _names(source: Network | Slice, found: Polygons) -> list[str]:
     if isinstance(source, Slice):
-        return [f"input {axis}" for axis in source.axes] or [f"distance along direction {number + 1}" for number in range(dim)]
-    domain = source.domain if isinstance(source, Polygons) else None
-    free = range(dim) if domain is None else np.flatnonzero(domain.box.free).tolist()
-    return [f"input {axis}" for axis in free]
+        return [f"input {axis}" for axis in source.axes] or [f"distance along direction {n + 1}" for n in range(found.dim)]
+    return [f"input {axis}" for axis in np.flatnonzero(found.domain.box.free).tolist()]
 
 
-def _title(source: Network | Slice | Polygons, found: Polygons) -> str:
+def _title(source: Network | Slice, found: Polygons) -> str:
     many = f"{len(found):,} region{'' if len(found) == 1 else 's'}{'' if found.complete else ', not all of them'}"
     if isinstance(source, Slice):
-        inputs = len(source.origin)
-        return f"{source.describe()} of {inputs}: {many}"
+        text = source.describe()
+        return f"{text[0].upper()}{text[1:]} of {len(source.origin)}: {many}"
     return f"{found.network.shape} on {found.domain.describe()}: {many}"
 
 
-def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+def require_matplotlib() -> None:
+    """Raise, with what to do, if matplotlib is not there."""
     try:
-        from matplotlib.figure import Figure as NewFigure  # noqa: PLC0415
+        import matplotlib as _  # noqa: ICN001, PLC0415  tried only
     except ImportError as error:
         msg = "pictures need matplotlib; install it with: pip install 'tessella[plot]'"
         raise MissingPackage(msg) from error
+
+
+def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
+    require_matplotlib()
+    from matplotlib.figure import Figure as NewFigure  # noqa: PLC0415
+
     if ax is not None:
         return ax.figure, ax
     figure = NewFigure(figsize=size, layout="constrained")

@@ -41,6 +41,8 @@ class Slice:
         The coordinates whose inputs lie in the domain of the whole: an interval, a rectangle, or a polygon.
     origin, basis
         The inputs are ``origin + basis @ coordinates``.
+    whole, within
+        The network that was sliced, and its domain; None if it was given none.
     axes
         The inputs that the coordinates are; empty if the slice was given by points.
     """
@@ -49,6 +51,8 @@ class Slice:
     domain: Domain
     origin: Floats
     basis: Floats
+    whole: Network
+    within: Domain | None = None
     axes: tuple[int, ...] = ()
 
     @property
@@ -156,7 +160,7 @@ def _made(network: Network, within: Domain | Floats, origin: Floats, basis: Floa
     for part in (origin, basis):
         part.flags.writeable = False
     lifted = Network((Layer(basis, origin, np.array(False)), *network.layers))  # noqa: FBT003  no ReLUs
-    return Slice(lifted, window, origin, basis, axes)
+    return Slice(lifted, window, origin, basis, network, None if isinstance(within, np.ndarray) else within, axes)
 
 
 def _centre(domain: Domain) -> Floats:

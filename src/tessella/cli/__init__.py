@@ -5,8 +5,11 @@ import sys
 
 import typer
 
+from tessella.cli import pictures
 from tessella.cli.commands import app
 from tessella.errors import TessellaError
+
+__all__ = ["app", "main", "pictures"]
 
 
 def main() -> None:
