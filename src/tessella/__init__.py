@@ -33,6 +33,7 @@ from tessella.upper import UpperBounds, configuration_bound, empirical_bound, mo
 
 if TYPE_CHECKING:
     from tessella.analysis.plan import analyze
+    from tessella.analysis.ranking import Ranking, rank
     from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
     from tessella.counting.estimate import Estimate, EstimateProgress, estimate
@@ -72,6 +73,7 @@ __all__ = [
     "Polygons",
     "Polytope",
     "PreactivationBounds",
+    "Ranking",
     "Region",
     "SampledRegion",
     "Side",
@@ -98,6 +100,7 @@ __all__ = [
     "montufar_bound",
     "polygons",
     "raghu_bound",
+    "rank",
     "regions",
     "sample_regions",
     "slice",
@@ -114,6 +117,7 @@ _LAZY = {
     "EstimateProgress": "counting.estimate",
     "MIPBound": "probable.result",
     "Polygons": "counting.polygons",
+    "Ranking": "analysis.ranking",
     "Region": "counting.region",
     "SampledRegion": "counting.sampling",
     "analyze": "analysis.plan",
@@ -122,6 +126,7 @@ _LAZY = {
     "mipbound": "probable.networks",
     "mipbound_model": "probable.models",
     "polygons": "counting.polygons",
+    "rank": "analysis.ranking",
     "regions": "counting.listing",
     "sample_regions": "counting.sampling",
     "Slice": "slicing",
@@ -130,17 +135,16 @@ _LAZY = {
     "Gurobi": "solvers",
     "HiGHS": "solvers",
 }
+_MODULES = ("plot", "report")
 
 
 def __getattr__(name: str) -> Any:
     """Load the counter and the solvers when one is named: they load a compiler, and other packages."""
-    if name in {"plot", "report"}:
-        from importlib import import_module  # noqa: PLC0415
-
-        return import_module(f"tessella.{name}")
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _MODULES:
         msg = f"module 'tessella' has no attribute {name!r}"
         raise AttributeError(msg)
     from importlib import import_module  # noqa: PLC0415
 
+    if name in _MODULES:
+        return import_module(f"tessella.{name}")
     return getattr(import_module(f"tessella.{_LAZY[name]}"), name)

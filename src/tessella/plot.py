@@ -6,6 +6,7 @@ works without a display: ``figure.savefig("regions.svg")``.  With ``ax=`` it dra
 
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -232,11 +233,9 @@ def _title(source: Network | Slice, found: Polygons) -> str:
 
 def require_matplotlib() -> None:
     """Raise, with what to do, if matplotlib is not there."""
-    try:
-        import matplotlib as _  # noqa: ICN001, PLC0415  tried only
-    except ImportError as error:
+    if find_spec("matplotlib") is None:
         msg = "pictures need matplotlib; install it with: pip install 'tessella[plot]'"
-        raise MissingPackage(msg) from error
+        raise MissingPackage(msg)
 
 
 def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:

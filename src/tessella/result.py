@@ -90,6 +90,17 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 1.0 else f"{seconds:.1f} s" if seconds < 10.0 else f"{seconds:.0f} s"
 
 
+def format_confidence(confidence: float) -> str:
+    """Write a confidence for people, rounded down.
+
+    Examples
+    --------
+    >>> format_confidence(0.95), format_confidence(1 - 0.05 / 3)
+    ('95 %', '98.33 %')
+    """
+    return f"{math.floor(1e4 * confidence + 1e-6) / 100.0:g} %"
+
+
 def encode_int(value: int) -> int | str:
     """Make an integer safe for JSON: itself, or hexadecimal text where it is too long for decimals."""
     return value if value.bit_length() * math.log10(2) < _LONGEST_DECIMAL else hex(value)

@@ -1,9 +1,9 @@
 """How the time of an analysis is spent.
 
-Cheap proofs first (linear bounds of all units, the upper bounds that they give), then a count: small networks end there.  If it does not
-end, a short estimate says how many regions there are about, and the count how many it sees in a second: together they say
-whether counting on will end in time.  If so the count goes on where it stood.  If not, the time goes into tighter bounds of units, MIPBound where it can
-add something, and a long estimate.
+Cheap proofs first: linear bounds of all units, and the upper bounds that they give.  Then a count; small networks end there.  If it does not
+end, hyperplanes that meet and tighter bounds of units come next, and then random descents, in a process of their own.  After a while these say how many regions there
+are about, and the count how many it sees in a second: together they say whether counting on will end in time.  If so the count goes on where
+it stood.  If not, the descents go on; and MIPBound follows if it was asked for, or if their bound is loose.
 """
 
 import math
@@ -20,11 +20,13 @@ from typing import cast
 
 import numpy as np
 
+from tessella.analysis.aside import Aside
 from tessella.analysis.result import Analysis, Status
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.count import Status as Ended
-from tessella.counting.estimate import Estimate, EstimateProgress, estimate
+from tessella.counting.estimate import Estimate, EstimateProgress
+from tessella.counting.meeting import meeting_units
 from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
@@ -38,11 +40,15 @@ from tessella.stability import Stability
 from tessella.stability import stability as find_stability
 from tessella.upper import upper_bounds
 
-_TRIAL, _GLANCE = 0.1, 0.1  # parts of the time: a count that small networks end in, an estimate that says what to do next
+_TRIAL, _GLANCE = (
+    0.1,
+    0.1,
+)  # parts of the time: a count that small networks end in, and until an estimate is asked what else to do
 _SHARPEN, _POLISH = (
     0.2,
     0.05,
 )  # for tighter bounds of units: where they can lower the upper bound, and where the count is exact already
+_MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
 _SLOWER = 1.3  # how much longer than foreseen a count may take
 _MIPBOUND = 0.4  # part of the time that is left
 _PARITY = 5  # units in a parity constraint
@@ -50,9 +56,8 @@ _LOOSE, _FEW_UNITS = (
     6.0,
     64,
 )  # bits between estimate and bound from which on MIPBound may be tighter, and units up to which it is fast
-_PROBE = 1e-10  # seconds of one descent, for each input and each third power of the number of units
+_MEETING = 0.05  # part of the time, to find hyperplanes that meet
 _LINEAR = 4e10  # multiplications that linear bounds may take
-_FEW_INPUTS = 6  # regions are counted by vertices
 
 
 def analyze(  # noqa: PLR0913  one keyword per option
@@ -114,19 +119,26 @@ def analyze(  # noqa: PLR0913  one keyword per option
 def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `analyze` was asked
     _first(session)
     if session.standing.exact is not None:
-        session.say("No unit changes its state on this domain, so there is one region.")
+        changes = "No unit changes its state on this domain" if session.standing.network.relus else "The network has no ReLU"
+        session.say(f"{changes}, so there is one region.")
         return
     with TemporaryDirectory(prefix="tessella-", ignore_cleanup_errors=True) as folder:
-        file = Path(folder) / "count.db"
-        tried = _count(session, _TRIAL * session.seconds, file, "small networks end here; else it tells how fast counting is")
-        if tried.exact is not None:
-            session.say(f"Counting took {format_duration(tried.seconds)}, so nothing had to be estimated.")
-        else:
-            glanced = _glance(session)
-            if glanced is None or not _go_on(session, tried, glanced, file):
-                _improve(session, glanced, mipbound)
+        counting = Counting(session, Path(folder) / "count.db")
+        if counting.go(_TRIAL * session.seconds, "small networks end here; else it tells how fast counting is"):
+            session.say("Counting ended in a moment, so nothing had to be estimated.")
+            _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
+            return
+        _meet(session)
+        with Aside(_known(session)) as aside:
+            if session.standing.exact is None:
+                few = _known(session).totals()["unstable"] <= _MANY_UNITS
+                _sharpen(session, _SHARPEN if few else _POLISH, "fewer unstable units make the upper bound lower")
+            if session.standing.exact is not None:
+                session.say("The proved bounds meet, so nothing had to be estimated.")
                 return
-    _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
+            estimating = Estimating(session, counting, mipbound)
+            estimating.go(aside)
+        estimating.go_on()
 
 
 def _first(session: Session) -> None:
@@ -145,118 +157,175 @@ def _first(session: Session) -> None:
 
 def _bound(session: Session, known: Stability, why: str) -> None:
     with session.step("upper bounds", why) as found:
-        bounds, before = upper_bounds(session.standing.network, session.standing.domain, stability=known), session.standing.upper
+        before, first = session.standing.upper, session.standing.upper_bounds is None
+        bounds = upper_bounds(session.standing.network, session.standing.domain, stability=known)
         session.know(upper=bounds.best, upper_bounds=bounds)
         found.append(f"at most {format_count(bounds.best, Side.UPPER)}")
-        if bounds.best >= before:
+        if not first and bounds.best >= before:
             found.append("no better than before")
 
 
-def _count(session: Session, seconds: float, file: Path, why: str) -> Count:
-    """Count, or go on counting, with the units as they were known first."""
-    network, domain = session.standing.network, session.standing.domain
-    with session.off_the_clock():
-        _prepare(domain.free_dim <= _FEW_INPUTS, domain.free_dim, network.widths[0])
+class Counting:
+    """A count that can go on where it stood.
 
-    def told(now: CountProgress) -> None:
-        session.know(proved_lower=now.lower, upper=now.upper)
+    Parameters
+    ----------
+    session
+        The analysis.
+    file
+        Where the count keeps what is finished.
+    """
 
-    with session.step("count", why) as found:
-        done = count(
-            network,
-            domain,
-            seconds=max(seconds, 1e-3) + (session.standing.count.seconds if session.standing.count else 0.0),
-            workers=session.workers,
-            checkpoint=file,
-            progress=told,
-            stability=session.standing.stability,
-        )
-        session.know(proved_lower=done.lower, upper=done.upper, count=done)
-        found.append(_counted(done))
-    if done.status is Ended.INTERRUPTED:
-        raise KeyboardInterrupt
-    return done
+    def __init__(self, session: Session, file: Path) -> None:
+        """With the units as they are known now: what is finished belongs to these."""
+        self._session, self._file, self._known = session, file, _known(session)
+        self._seen = [(0.0, 1)]
 
+    def go(self, seconds: float, why: str) -> bool:
+        """Count for some time; whether the count is exact now."""
+        session = self._session
+        network, domain = session.standing.network, session.standing.domain
+        with session.off_the_clock("the counter"):
+            _prepare_count(min(domain.free_dim, 128), min(network.widths[0], 8))
+        spent = session.standing.count.seconds if session.standing.count else 0.0
 
-def _glance(session: Session) -> Estimate | None:
-    """A short estimate; None if even one descent would take too long."""
-    known = cast("Stability", session.standing.stability)
-    tree = Tree.of(known)
-    foreseen = _PROBE * tree.units**3 * tree.domain.free_dim
-    if foreseen > session.left:
-        session.say(f"One random descent would take about {format_duration(foreseen)}, so there is no estimate.")
-        return None
-    return _estimate(session, _GLANCE * session.seconds, "how many there are about, to decide what to do next")
+        def told(now: CountProgress) -> None:
+            self._seen.append((now.seconds, now.lower))
+            session.know(proved_lower=now.lower, upper=now.upper)
 
+        with session.step("count", why) as found:
+            done = count(
+                network,
+                domain,
+                seconds=max(seconds, 1e-3),
+                workers=session.workers,
+                checkpoint=self._file,
+                progress=told,
+                stability=self._known,
+            )
+            session.know(proved_lower=done.lower, upper=done.upper, count=done)
+            found.append(f"{_counted(done)} in {format_duration(done.seconds - spent)}")
+        if done.status is Ended.INTERRUPTED:
+            raise KeyboardInterrupt
+        return session.standing.exact is not None
 
-def _estimate(session: Session, seconds: float, why: str, *, last: bool = False) -> Estimate:
-    standing, confidence = session.standing, session.confidence(last=last)
-    session.seed += 1  # descents of their own: a bound's chance of being wrong must not depend on what those before saw
-    with session.off_the_clock():
-        _prepare_estimate(standing.domain.free_dim <= _FEW_INPUTS)
-    before = 0 if standing.estimate is None else standing.estimate.probes
-
-    def took(now: Estimate) -> None:
-        more = now.probes >= before  # of two estimates the one with more probes, whatever they say
-        session.know(probable_lower=now.lower, **({"estimate": now} if more else {}))
-
-    def told(now: EstimateProgress) -> None:
-        part = (now.maps, now.relative_error, now.lower, now.confidence)
-        took(Estimate(standing.network, standing.domain, *part, probes=now.probes, seconds=now.seconds))
-
-    with session.step("estimate", why) as found:
-        done = estimate(
-            standing.network,
-            standing.domain,
-            seconds=max(seconds, 1e-3),
-            confidence=confidence,
-            rng=session.seed,
-            workers=session.workers,
-            progress=told,
-            stability=standing.stability,
-            counting=False,
-        )
-        took(done)
-        found.append(_estimated(done))
-    if done.status is Ended.INTERRUPTED:
-        raise KeyboardInterrupt
-    return done
+    def foreseen(self, power: float) -> float:
+        """How many seconds it would take to count 2**power regions, at the speed of the last half: it is slower at first."""
+        seconds, regions = self._seen[-1]
+        then, before = next(pair for pair in self._seen if pair[0] >= seconds / 2.0 or pair is self._seen[-1])
+        if seconds <= then:
+            then, before = self._seen[0]
+        speed = max((regions - before) / max(seconds - then, 1e-9), 1e-9)
+        exponent = power - math.log2(speed)
+        return 2.0**exponent if exponent < 1000.0 else math.inf
 
 
-def _go_on(session: Session, tried: Count, glanced: Estimate, file: Path) -> bool:
-    """Whether the count was worth going on with, and ended."""
-    speed = tried.lower / max(tried.seconds, 1e-9)
-    power = glanced.maps - maps(max(int(speed), 1))  # of two: seconds it would take
-    foreseen = 2.0**power if power < 1000.0 else math.inf
-    if foreseen * _SLOWER - tried.seconds > session.left:
-        session.say(f"Counting about {format_count(round(glanced.mean))} regions would take {_long(foreseen)}; so it was left.")
-        return False
-    done = _count(session, session.left, file, "at this speed it ends in time")
-    words = "it did" if done.exact is not None else "it did not"
-    session.say(f"The first estimate said that counting would take about {_long(foreseen)} and end in time; {words}.")
-    return done.exact is not None
+def _meet(session: Session) -> None:
+    """Hyperplanes that meet make a proved lower bound where counting comes to little."""
+    with session.step("meeting point", "where m hyperplanes of the first layer meet there are 2^m regions") as found:
+        units = meeting_units(Tree.of(_known(session)), seconds=min(_MEETING * session.seconds, max(session.left, 0.0)))
+        session.know(proved_lower=1 << units)
+        found.append(f"at least 2^{units}")
 
 
-def _improve(session: Session, glanced: Estimate | None, asked: bool | None) -> None:  # noqa: FBT001  as `analyze` was asked
-    """What to do where regions are too many to count."""
-    pace = math.inf if glanced is None else glanced.seconds / max(glanced.probes, 1) * _hands(session)
-    before = session.standing.upper
-    _sharpen(session, _SHARPEN, "fewer unstable units make the upper bound lower")
-    _say_of_upper(session, before)
-    _mipbound(session, asked)
-    if glanced is not None and session.left > 2.0 * pace:
-        _estimate(session, session.left, "descents narrow the bracket from below", last=True)
-    elif glanced is not None:
-        session.say(f"A descent takes {format_duration(pace)}, so there was no time for more than {glanced.probes}.")
+class Estimating:
+    """An estimate that says meanwhile what is worth doing: counting to the end, MIPBound, or nothing else.
+
+    Parameters
+    ----------
+    session
+        The analysis.
+    counting
+        The count so far.
+    mipbound
+        Whether MIPBound was asked for.
+    """
+
+    def __init__(self, session: Session, counting: Counting, mipbound: bool | None) -> None:  # noqa: FBT001  as `analyze` was asked
+        """Nothing is decided yet."""
+        self._session, self._counting, self._asked = session, counting, mipbound
+        self._units = _known(session).totals()["unstable"]
+        self._may_search = bool(mipbound) or (mipbound is None and self._units <= _FEW_UNITS)
+        self._counts = self._searches = self._judged = False
+        self._foreseen = math.inf
+        self._last = Estimate(session.standing.network, session.standing.domain, -math.inf, math.inf, 1, 0.0)
+
+    def go(self, aside: Aside) -> None:
+        """Estimate until the time is over, or something else is worth more."""
+        session = self._session
+        with session.off_the_clock("the estimator"):
+            aside.wait()
+        if session.left <= 0.0:
+            return
+        confidence = session.confidence(last=not self._may_search)
+        begun, whole = session.spent, session.left
+
+        def tell(now: EstimateProgress | None) -> bool:
+            if now is None:
+                session.know()
+            else:
+                part = (now.maps, now.relative_error, now.lower, now.confidence)
+                self._take(
+                    Estimate(session.standing.network, session.standing.domain, *part, probes=now.probes, seconds=now.seconds)
+                )
+            return self._is_enough(session.spent - begun, whole)
+
+        with session.step("estimate", "random descents say how many there are about, and at least") as found:
+            try:
+                options = {"confidence": confidence, "rng": session.seed, "workers": session.workers}
+                ended = aside.estimate(_known(session), seconds=whole, tell=tell, **options)
+                if ended is not None:
+                    self._take(ended)
+            finally:
+                found.append(_estimated(self._last))
+
+    def _take(self, now: Estimate) -> None:
+        self._last = now
+        self._session.know(probable_lower=now.lower, estimate=now)
+
+    def _is_enough(self, spent: float, whole: float) -> bool:
+        """Whether something else is worth more than further descents; asked again and again."""
+        if not self._last.probes or spent < _GLANCE * self._session.seconds:
+            return self._asked is True and spent > (1.0 - _MIPBOUND) * whole
+        if not self._judged:
+            self._judged, self._foreseen = True, self._counting.foreseen(self._last.maps)
+            self._counts = self._foreseen * _SLOWER < self._session.left
+        if self._may_search and spent > (1.0 - _MIPBOUND) * whole:
+            self._searches = bool(self._asked) or self._loose >= _LOOSE
+        return self._counts or self._searches
+
+    @property
+    def _loose(self) -> float:
+        """Bits between the estimate and its bound."""
+        return self._last.maps - maps(self._session.standing.probable_lower)
+
+    def go_on(self) -> None:
+        """Do what was found to be worth more, and explain."""
+        session, last = self._session, self._last
+        if not last.probes:
+            session.say("No random descent ended in time: give it more seconds for an estimate.")
+        about = f"ounting about {format_count(round(last.mean)) if last.probes else '?'} regions would take {format_duration(self._foreseen)}"
+        if self._counts:
+            ended = self._counting.go(session.left, "at this speed it ends in time")
+            session.say(f"An estimate said that c{about} and end in time; it did{'' if ended else ' not'}.")
+            return
+        if self._judged:
+            session.say(f"C{about}, so the time went into the estimate.")
+        if self._asked is None and not self._may_search:
+            session.say(f"MIPBound was left out: {self._units:,} unstable units are too many for it.")
+        elif self._asked is None and not self._searches:
+            session.say(f"MIPBound was left out: the estimate's own bound lies {max(self._loose, 0.0):.1f} bits under it.")
+        if self._searches or self._asked:
+            _mipbound(session, "it was asked for" if self._asked else "the estimate's bound is loose")
 
 
 def _sharpen(session: Session, part: float, why: str) -> None:
     """Tighter bounds of units, as far as a part of the time allows, and the upper bounds that they give."""
-    known = cast("Stability", session.standing.stability)
+    known = _known(session)
     undecided, allowed = known.totals()["unstable"], min(part * session.seconds, session.left)
     if allowed <= 0.0 or not undecided or len(known.network.widths) < 2:
         return
-    with session.off_the_clock():
+    with session.off_the_clock("the LP kernel"):
         _prepare_programs()
     end, late, done, total = perf_counter() + allowed, False, 0, 0
 
@@ -277,38 +346,30 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         found.append(_units(sharper))
     if done < total and not late:
         raise KeyboardInterrupt  # somebody else's, which ended the bounds early
-    _bound(session, sharper, "proved from these units")
+    if session.standing.exact is None:
+        before = session.standing.upper
+        _bound(session, sharper, "proved from these units")
+        gain = maps(before) - maps(session.standing.upper)
+        if gain >= 0.005:
+            session.say(f"Tighter bounds of units lowered the upper bound by {gain:.2f} bits.")
 
 
-def _say_of_upper(session: Session, before: int) -> None:
-    gain = maps(before) - maps(session.standing.upper)
-    if gain >= 0.005:
-        session.say(f"Tighter bounds of units lowered the upper bound by {gain:.2f} bits.")
-
-
-def _mipbound(session: Session, asked: bool | None) -> None:  # noqa: FBT001  as `analyze` was asked
+def _mipbound(session: Session, why: str) -> None:
     """MIPBound with a number of repetitions that is fixed beforehand: one that time decides on would not be covered."""
-    standing = session.standing
-    if asked is False:
+    if session.left <= 0.0:
         return
-    loose = standing.maps - maps(standing.probable_lower)
-    units = cast("Stability", standing.stability).totals()["unstable"]
-    if asked is None and (loose < _LOOSE or units > _FEW_UNITS):
-        why = f"has too many units ({units})" if loose >= _LOOSE else f"needs no help: its bound lies {loose:.1f} bits under it"
-        session.say(f"MIPBound was left out: the {'network' if loose >= _LOOSE else 'estimate'} {why}.")
-        return
-    with session.off_the_clock():
+    with session.off_the_clock("the search"):
         _prepare_search()
-    confidence = session.confidence()
+    standing, confidence = session.standing, session.confidence(last=True)
     repetitions = repetitions_for(max(confidence, ALL_FEASIBLE))
-    with session.step("mipbound", "it was asked for" if asked else "the estimate's bound is loose") as found:
+    with session.step("mipbound", why) as found:
         done = find_mipbound(
             standing.network,
             standing.domain,
             parity_size=_PARITY,
             confidence=confidence,
             repetitions=repetitions,
-            seconds=max(_MIPBOUND * session.left, 1e-3),
+            seconds=session.left,
             stability=standing.stability,
             rng=session.seed,
             workers=session.workers,
@@ -322,12 +383,12 @@ def _mipbound(session: Session, asked: bool | None) -> None:  # noqa: FBT001  as
         raise KeyboardInterrupt
 
 
+def _known(session: Session) -> Stability:
+    return cast("Stability", session.standing.stability)  # it is the first thing that is found
+
+
 def _hands(session: Session) -> int:
     return session.workers or os.cpu_count() or 1
-
-
-def _long(seconds: float) -> str:
-    return format_duration(seconds)
 
 
 def _units(known: Stability) -> str:
@@ -339,10 +400,12 @@ def _units(known: Stability) -> str:
 def _counted(done: Count) -> str:
     if done.exact is not None:
         return f"exactly {format_count(done.exact)}"
-    return f"at least {format_count(done.lower, Side.LOWER)}, {done.lower / max(done.seconds, 1e-9):,.0f} a second"
+    return f"at least {format_count(done.lower, Side.LOWER)}"
 
 
 def _estimated(done: Estimate) -> str:
+    if not done.probes:
+        return "no descent ended in time"
     probes = f"{done.probes:,} probe{'' if done.probes == 1 else 's'}"
     return f"about {format_count(round(done.mean))}, at least {format_count(done.lower, Side.LOWER)}; {probes}"
 
@@ -351,15 +414,8 @@ def _estimated(done: Estimate) -> str:
 
 
 @cache
-def _prepare(few: bool, free_dim: int, units: int) -> None:  # noqa: FBT001  a key of the cache
-    inputs, width = (1, 1) if few else (min(free_dim, 128), min(units, 8))
-    count(_fan(inputs, width), Box.cube(-1.0, 1.0, inputs), workers=1)
-
-
-@cache
-def _prepare_estimate(few: bool) -> None:  # noqa: FBT001  a key of the cache
-    inputs = 1 if few else 2 * _FEW_INPUTS
-    estimate(_fan(inputs, 1), Box.cube(-1.0, 1.0, inputs), probes=1, workers=1)
+def _prepare_count(inputs: int, units: int) -> None:
+    count(_fan(inputs, units), Box.cube(-1.0, 1.0, inputs), workers=1)
 
 
 @cache

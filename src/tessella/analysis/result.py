@@ -13,9 +13,22 @@ from tessella.domain import Domain
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.probable.result import MIPBound
-from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
+from tessella.result import (
+    SCHEMA,
+    Bound,
+    Counted,
+    Side,
+    encode_int,
+    format_confidence,
+    format_count,
+    format_maps,
+    maps,
+    provenance,
+)
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
+
+LOADING = "loading"
 
 
 class Status(StrEnum):
@@ -33,7 +46,8 @@ class Step:
     Parameters
     ----------
     name
-        What: ``"stability"``, ``"upper bounds"``, ``"count"``, ``"estimate"`` or ``"mipbound"``.
+        What: ``"stability"``, ``"upper bounds"``, ``"count"``, ``"meeting point"``, ``"estimate"``, ``"mipbound"``, or ``"loading"``
+        (compiled code, which does not count).
     why
         For which reason.
     found
@@ -119,12 +133,12 @@ class Analysis:
 
     @property
     def mean(self) -> int | None:
-        """The estimate, moved into the proved bracket should it lie outside; the count if it is exact; None if there is neither."""
+        """The estimate, moved into the bracket should it lie outside; the count if it is exact; None if there is neither."""
         if self.exact is not None:
             return self.exact
         if self.estimate is None:
             return None
-        return min(max(round(self.estimate.mean), self.proved_lower), self.upper)
+        return min(max(round(self.estimate.mean), self.probable_lower), self.upper)
 
     @property
     def relative_error(self) -> float | None:
@@ -152,7 +166,7 @@ class Analysis:
         """Each a claim of its own, from the lowest to the highest; one if the count is exact."""
         if self.exact is not None:
             return (Bound(self.exact, Side.EXACT, method="analysis", seconds=self.seconds),)
-        claims = [(self.proved_lower, Side.LOWER, "count", 1.0)]
+        claims = [(self.proved_lower, Side.LOWER, self.proved_method, 1.0)]
         if self.probable_lower > self.proved_lower:
             claims.append((self.probable_lower, Side.LOWER, self.probable_method, self.confidence))
         if self.mean is not None:
@@ -161,10 +175,16 @@ class Analysis:
         return tuple(Bound(value, side, method=name, confidence=sure, seconds=self.seconds) for value, side, name, sure in claims)
 
     @property
+    def proved_method(self) -> str:
+        """Who proved the lower bound."""
+        by_count = self.proved_lower == 1 or (self.count is not None and self.count.lower >= self.proved_lower)
+        return "count" if by_count else "meeting hyperplanes"
+
+    @property
     def probable_method(self) -> str:
         """Who found the probable bound."""
         if self.probable_lower == self.proved_lower:
-            return "count"
+            return self.proved_method
         by_mip = self.mipbound is not None and self.mipbound.lower >= self.probable_lower
         return f"XOR-{self.mipbound.parity_size}" if by_mip and self.mipbound else "betting"
 
@@ -187,7 +207,7 @@ class Analysis:
             return f"Analysis(exactly {number} region{'' if self.exact == 1 else 's'}{power}, {where})"
         parts = [f"{format_count(self.proved_lower, Side.LOWER)} (proved)"]
         if self.probable_lower > self.proved_lower:
-            parts.append(f"{format_count(self.probable_lower, Side.LOWER)} ({100.0 * self.confidence:.12g} % sure)")
+            parts.append(f"{format_count(self.probable_lower, Side.LOWER)} ({format_confidence(self.confidence)} sure)")
         if self.mean is not None:
             parts.append(f"about {format_count(self.mean)} (estimated)")
         parts.append(f"{format_count(self.upper, Side.UPPER)} regions (proved)")
@@ -199,7 +219,7 @@ class Analysis:
         words = {Side.LOWER: "at least", Side.UPPER: "at most", Side.EXACT: "exactly", Side.ESTIMATE: "about"}
         lines = list[tuple[str, int, Side, str]]()
         for bound in self.bounds:
-            note = sure.get(bound.confidence, f"with {100.0 * bound.confidence:.12g} % confidence")
+            note = sure.get(bound.confidence, f"with {format_confidence(bound.confidence)} confidence")
             if bound.side is Side.ESTIMATE:
                 error = self.relative_error
                 note = "estimated" if error is None else f"estimated, standard error {100.0 * error:.2g} %"

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-from tessella.analysis.result import Analysis, Step
+from tessella.analysis.result import LOADING, Analysis, Step
+
+_LONG = 1.0  # seconds of loading that are worth a line
 
 
 @dataclass(slots=True)
@@ -49,13 +51,18 @@ class Session:
         return self.seconds - self.spent
 
     @contextmanager
-    def off_the_clock(self) -> Generator[None]:
-        """What is done here does not count."""
-        start = perf_counter()
+    def off_the_clock(self, what: str) -> Generator[None]:
+        """What is done here does not count; it is noted if it took long."""
+        start, before = perf_counter(), self.standing.steps
+        loading = Step(LOADING, f"{what}: compiled once on a machine, loaded once in a process; not counted")
+        self.know(steps=(*before, loading))
         try:
             yield
         finally:
-            self._aside += perf_counter() - start
+            seconds = perf_counter() - start
+            self._aside += seconds
+            done = (replace(loading, found="done", seconds=seconds),) if seconds > _LONG else ()
+            self.standing = replace(self.standing, steps=(*before, *done))
 
     def know(self, *, proved_lower: int = 1, probable_lower: int = 1, upper: int | None = None, **news: Any) -> None:
         """Take in news, and tell; bounds only ever get better, and a probable one never leaves the proved bracket."""

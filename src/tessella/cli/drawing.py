@@ -252,15 +252,6 @@ def print_note(found: Stability) -> None:
         typer.echo(text, err=True)
 
 
-def sentence(found: Count) -> str:
-    """A count in words."""
-    seconds = f"{found.seconds:.1f} s"
-    if found.exact is None:
-        ends = f"{format_count(found.lower, Side.LOWER)} and {format_count(found.upper, Side.UPPER)}"
-        return f"Between {ends}: stopped after {seconds}."
-    return f"Exactly {format_count(found.exact)} (2^{format_maps(found.exact)}), counted in {seconds}."
-
-
 def warn_of_compiling() -> None:
     """Say why the first run on a machine takes longer."""
     from tessella.kernel import simplex  # noqa: PLC0415  loads the compiler

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 import tessella
-from tessella.cli import drawing
-from tessella.cli.commands import app
+from tessella.cli import brackets, drawing
+from tessella.cli.analyzing import app
 from tessella.cli.options import (
     AsJson,
     BoxOption,
@@ -177,7 +177,8 @@ def report(  # noqa: PLR0913  one parameter per option
             msg = f"{name} must be at least {least}, got {value}"
             raise OptionError(msg)
     past = pages.Provenance.of(model, ("tessella", *sys.argv[1:]))
-    with drawing.live_analysis(os.path.basename(model), shown=shown) as tell:
+    title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+    with brackets.live_analysis(title, seconds, shown=shown) as tell:
         found = tessella.analyze(
             network, domain, seconds=seconds, confidence=confidence, rng=seed, workers=workers or None, progress=tell
         )

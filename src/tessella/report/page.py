@@ -162,8 +162,7 @@ def _number(count: int, side: Side) -> str:
 
 def _bounds(found: Analysis) -> str:
     lines = [
-        [escape(words), _number(value, side), format_maps(value, side), escape(note)]
-        for words, value, side, note in found.rows()
+        [escape(words), _number(value, side), format_maps(value, side), escape(note)] for words, value, side, note in found.rows()
     ]
     return _table(["", "regions", "MAPS", "how sure"], lines, numbers={1, 2})
 
