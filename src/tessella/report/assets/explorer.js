@@ -308,7 +308,7 @@ function affine(region) {
     let constant = maps[at + data.dim], text = `y${String(output).padEnd(wide)} =`;
     for (let axis = 0; axis < data.dim; axis++) {
       constant -= maps[at + axis] * data.base[axis];
-      text += ` ${`${signed(maps[at + axis])} ${["s", "t"][axis]}`.padEnd(9)}`;
+      text += ` ${`${signed(maps[at + axis])} ${["s", "t"][axis]}`.padEnd(11)}`;
     }
     lines.push(`${text} ${signed(constant)}`);
   }
