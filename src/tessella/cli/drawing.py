@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
 Tick = Callable[[int, int], None]
+_PAUSE = 0.1  # seconds between updates of a line
 _LINES = 10  # repetitions shown at once
 
 
@@ -301,6 +303,24 @@ def progress_bar(text: str, *, shown: bool) -> Generator[Tick]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(text, total=1)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def progress_line(text: str, *, shown: bool) -> Generator[Callable[[int], None] | None]:
+    """How many there are so far, on stderr and in a terminal only."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
+        told = perf_counter()
+
+        def tell(now: int) -> None:
+            nonlocal told
+            if perf_counter() - told > _PAUSE:
+                told = perf_counter()
+                screen.update(f"{now:,} {text}", refresh=True)
+
+        yield tell
 
 
 @contextmanager
