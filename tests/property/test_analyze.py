@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import tessella
 from helpers.brute_force import count_regions
+from helpers.here import Here
 from helpers.odd_networks import random_case
 from tessella.analysis import plan
 from tessella.counting.count import Count
@@ -16,26 +17,6 @@ from tessella.counting.tree import Tree
 
 cases = st.integers(0, 2**32 - 1).map(lambda seed: random_case([808, seed], largest=200))
 few = settings(max_examples=25)
-
-
-class Here:
-    """Estimates in this process, so that examples take no time to start."""
-
-    def __init__(self, known):
-        self._known = known
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def wait(self):
-        return None
-
-    def estimate(self, known, **options):
-        options = {name: value for name, value in options.items() if name in {"confidence", "rng", "workers"}}
-        return tessella.estimate(known.network, known.domain, stability=known, probes=5, **options)
 
 
 def brute_force(case):

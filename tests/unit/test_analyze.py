@@ -4,15 +4,17 @@ import itertools
 import json
 import signal
 import threading
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import tessella
+from helpers.here import Here, SlowHere
 from tessella.analysis import plan
 from tessella.analysis.aside import Aside
 from tessella.analysis.result import Analysis, Status, Step
-from tessella.counting.count import Count
+from tessella.counting.count import Count, CountProgress
 from tessella.counting.estimate import Estimate
 
 
@@ -36,7 +38,8 @@ def large():
 @pytest.fixture(scope="module")
 def analysed(large):
     told = []
-    found = tessella.analyze(large, cube(20), seconds=2.0, rng=1, progress=told.append)
+    with patch.object(plan, "Aside", SlowHere):
+        found = tessella.analyze(large, cube(20), seconds=2.0, rng=1, progress=told.append)
     return found, told
 
 
@@ -106,8 +109,9 @@ def test_mipbound_is_run_when_asked_and_shares_what_may_go_wrong(monkeypatch):
         return Count(network, domain, 1, 2**network.relus, seconds=0.01, status="time limit", share=0.0)
 
     monkeypatch.setattr(plan, "count", stopped)
+    monkeypatch.setattr(plan, "Aside", Here)
     net = network(4, 6, 5, 2)
-    found = tessella.analyze(net, cube(4), seconds=3.0, mipbound=True)
+    found = tessella.analyze(net, cube(4), seconds=30.0, mipbound=True)
     assert found.mipbound.status == "finished"
     assert found.mipbound.repetitions == 28
     assert found.probable_lower >= found.mipbound.lower > 1
@@ -203,6 +207,35 @@ def test_other_threads_can_analyse():
     thread.start()
     thread.join()
     assert found[0].exact == tessella.count(network(2, 4, 1), cube(2)).exact
+
+
+def test_elsewhere_and_here_say_the_same(large):
+    known = tessella.stability(large, cube(20), method="linear")
+    with Aside(known) as aside:
+        found = aside.estimate(known, seconds=300.0, tell=lambda _: False, probes=6, rng=5, confidence=0.9)
+    here = tessella.estimate(large, cube(20), stability=known, probes=6, rng=5, confidence=0.9)
+    assert (found.maps, found.relative_error, found.lower) == (here.maps, here.relative_error, here.lower)
+
+
+def test_a_count_goes_on_where_the_estimate_says_that_it_ends(monkeypatch):
+    real, calls = plan.count, []
+
+    def slow_at_first(network, domain, **options):
+        if "checkpoint" not in options:  # it only loads code
+            return real(network, domain, **options)
+        calls.append(options["seconds"])
+        if len(calls) == 1:  # as if the first part had been cut short
+            options["progress"](CountProgress(5, 10**6, 10.0, 0.1, 0.1))
+            return Count(network, domain, 5, 10**6, seconds=0.1, status="time limit", share=0.1)
+        return real(network, domain, **options)
+
+    monkeypatch.setattr(plan, "count", slow_at_first)
+    monkeypatch.setattr(plan, "Aside", SlowHere)
+    net = network(2, 5, 4, 1)
+    found = tessella.analyze(net, cube(2), seconds=10.0)
+    assert len(calls) == 2
+    assert found.exact == real(net, cube(2)).exact
+    assert "end in time; it did." in found.choices
 
 
 def test_a_process_that_dies_is_an_error(large):
