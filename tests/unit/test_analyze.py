@@ -151,6 +151,14 @@ def test_a_dead_network_has_one_region():
     assert "no ReLU" in tessella.analyze(tessella.Network.from_arrays([([[1.0]], None)]), cube(1)).choices
 
 
+def test_counting_is_not_begun_where_it_is_hopeless(monkeypatch):
+    monkeypatch.setattr(Aside, "estimate", lambda *_, **__: None)
+    found = tessella.analyze(network(8, 1100, 1), cube(8), seconds=1.0)
+    assert found.count is None
+    assert "too many to begin counting" in found.choices
+    assert found.proved_lower == 2**8 < found.upper
+
+
 def test_hyperplanes_that_meet_may_settle_it():
     net = network(40, 24, 1)
     found = tessella.analyze(net, tessella.Box.cube(-50.0, 50.0, 40), seconds=1.0)

@@ -47,6 +47,7 @@ _SHARPEN, _POLISH = (
     0.2,
     0.05,
 )  # for tighter bounds of units: where they can lower the upper bound, and where the count is exact already
+_FEW_INPUTS, _MOST_UNITS = 6, 1000  # where counting is by vertices; where it is not, units beyond which it is hopeless
 _MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
 _SLOWER = 1.3  # how much longer than foreseen a count may take
 _MIPBOUND = 0.4  # part of the time that is left
@@ -56,7 +57,7 @@ _LOOSE, _FEW_UNITS = (
     64,
 )  # bits between estimate and bound from which on MIPBound may be tighter, and units up to which it is fast
 _MEETING = 0.05  # part of the time, to find hyperplanes that meet
-_LINEAR = 4e10  # multiplications that linear bounds may take
+_LINEAR = 2e8  # multiplications that linear bounds may take, for each second of the time: about a tenth of it
 
 
 def analyze(  # noqa: PLR0913  one keyword per option
@@ -126,7 +127,9 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
         return
     with TemporaryDirectory(prefix="tessella-", ignore_cleanup_errors=True) as folder:
         counting = Counting(session, Path(folder) / "count.db")
-        if counting.go(_TRIAL * session.seconds, "small networks end here; else it tells how fast counting is"):
+        if _is_countable(session) and counting.go(
+            _TRIAL * session.seconds, "small networks end here; else it tells how fast counting is"
+        ):
             session.say("Counting ended in a moment, so nothing had to be estimated.")
             _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
             return
@@ -143,11 +146,19 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
         estimating.go_on()
 
 
+def _is_countable(session: Session) -> bool:
+    """Whether counting comes to anything: with many inputs and units its first step alone may take longer than there is time."""
+    countable = session.standing.domain.free_dim <= _FEW_INPUTS or _known(session).totals()["unstable"] <= _MOST_UNITS
+    if not countable:
+        session.say(f"More than {_MOST_UNITS:,} unstable units are too many to begin counting.")
+    return countable
+
+
 def _first(session: Session) -> None:
     """Quick bounds of all units, and the upper bounds that they give."""
     network = session.standing.network
     work = float(network.parameters) * network.relus
-    method = Method.LINEAR if work <= _LINEAR else Method.INTERVAL
+    method = Method.LINEAR if work <= _LINEAR * session.seconds else Method.INTERVAL
     with session.step("stability", f"{method} bounds of all units come first: they are quick") as found:
         known = find_stability(network, session.standing.domain, method=method)
         session.know(stability=known)
