@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tessella.probable.result import MIPBound
     from tessella.slicing import Slice, slice  # noqa: A004  a verb like the others
     from tessella.solvers import SCIP, Gurobi, HiGHS
+    from tessella.tracking import Tracker, track
 
 __all__ = [
     "SCIP",
@@ -83,6 +84,7 @@ __all__ = [
     "Stability",
     "TessellaError",
     "Tolerances",
+    "Tracker",
     "UnsupportedModel",
     "UnsupportedOperator",
     "UpperBounds",
@@ -105,6 +107,7 @@ __all__ = [
     "sample_regions",
     "slice",
     "stability",
+    "track",
     "upper_bounds",
 ]
 
@@ -131,6 +134,8 @@ _LAZY = {
     "sample_regions": "counting.sampling",
     "Slice": "slicing",
     "slice": "slicing",
+    "Tracker": "tracking",
+    "track": "tracking",
     "SCIP": "solvers",
     "Gurobi": "solvers",
     "HiGHS": "solvers",

@@ -24,12 +24,11 @@ from tessella.analysis.aside import Aside
 from tessella.analysis.result import Analysis, Status
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
-from tessella.counting.count import Status as Ended
 from tessella.counting.estimate import Estimate, EstimateProgress
 from tessella.counting.meeting import meeting_units
 from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, check_fit
-from tessella.errors import OptionError
+from tessella.errors import OptionError, TessellaError
 from tessella.network import Network
 from tessella.preactivation import Method
 from tessella.probable.networks import mipbound as find_mipbound
@@ -107,8 +106,11 @@ def analyze(  # noqa: PLR0913  one keyword per option
     session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, progress)
     status = Status.FINISHED
     try:
-        _go(session, mipbound)
-    except KeyboardInterrupt:
+        with session.listening():
+            _go(session, mipbound)
+    except (KeyboardInterrupt, TessellaError):
+        if not session.interrupted:
+            raise  # an error; but what Ctrl-C left half done may well raise one, and is of no interest
         status = Status.INTERRUPTED
     ended = replace(session.standing, status=status, seconds=max(session.spent, 0.0))
     if progress and status is Status.FINISHED:
@@ -150,8 +152,6 @@ def _first(session: Session) -> None:
         known = find_stability(network, session.standing.domain, method=method)
         session.know(stability=known)
         found.append(_units(known))
-    if known.bounds.unproved:  # Ctrl-C: these methods leave nothing else unproved
-        raise KeyboardInterrupt
     _bound(session, known, "proved from the shape, the weights and these units")
 
 
@@ -205,8 +205,6 @@ class Counting:
             )
             session.know(proved_lower=done.lower, upper=done.upper, count=done)
             found.append(f"{_counted(done)} in {format_duration(done.seconds - spent)}")
-        if done.status is Ended.INTERRUPTED:
-            raise KeyboardInterrupt
         return session.standing.exact is not None
 
     def foreseen(self, power: float) -> float:
@@ -285,13 +283,11 @@ class Estimating:
 
     def _is_enough(self, spent: float, whole: float) -> bool:
         """Whether something else is worth more than further descents; asked again and again."""
-        if not self._last.probes or spent < _GLANCE * self._session.seconds:
-            return self._asked is True and spent > (1.0 - _MIPBOUND) * whole
-        if not self._judged:
+        if not self._judged and self._last.probes and spent >= _GLANCE * self._session.seconds:
             self._judged, self._foreseen = True, self._counting.foreseen(self._last.maps)
             self._counts = self._foreseen * _SLOWER < self._session.left
         if self._may_search and spent > (1.0 - _MIPBOUND) * whole:
-            self._searches = bool(self._asked) or self._loose >= _LOOSE
+            self._searches = bool(self._asked) or not self._last.probes or self._loose >= _LOOSE
         return self._counts or self._searches
 
     @property
@@ -316,7 +312,8 @@ class Estimating:
         elif self._asked is None and not self._searches:
             session.say(f"MIPBound was left out: the estimate's own bound lies {max(self._loose, 0.0):.1f} bits under it.")
         if self._searches or self._asked:
-            _mipbound(session, "it was asked for" if self._asked else "the estimate's bound is loose")
+            loose = "the estimate's bound is loose" if last.probes else "there is no estimate"
+            _mipbound(session, "it was asked for" if self._asked else loose)
 
 
 def _sharpen(session: Session, part: float, why: str) -> None:
@@ -327,13 +324,10 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         return
     with session.off_the_clock("the LP kernel"):
         _prepare_programs()
-    end, late, done, total = perf_counter() + allowed, False, 0, 0
+    end = perf_counter() + allowed
 
-    def tick(now: int, of: int) -> None:
-        nonlocal late, done, total
-        done, total = now, of
+    def tick(_done: int, _total: int) -> None:
         if perf_counter() > end:
-            late = True
             raise KeyboardInterrupt  # the one word that ends it with what is proved
 
     hands = _hands(session)
@@ -344,8 +338,6 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         )
         session.know(stability=sharper)
         found.append(_units(sharper))
-    if done < total and not late:
-        raise KeyboardInterrupt  # somebody else's, which ended the bounds early
     if session.standing.exact is None:
         before = session.standing.upper
         _bound(session, sharper, "proved from these units")
@@ -379,8 +371,6 @@ def _mipbound(session: Session, why: str) -> None:
             session.know(probable_lower=done.lower, mipbound=done)
         words = f"at least {format_count(done.lower, Side.LOWER)}" if finished else "claims nothing, since it did not end in time"
         found.append(f"{done.repetitions} of {repetitions} repetitions; {words}")
-    if done.status is Repeated.INTERRUPTED:
-        raise KeyboardInterrupt
 
 
 def _known(session: Session) -> Stability:

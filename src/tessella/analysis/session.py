@@ -1,9 +1,12 @@
 """An analysis under way: its clock, what is known by now, and what may still go wrong."""
 
+import signal
+import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 from tessella.analysis.result import LOADING, Analysis, Step
@@ -29,6 +32,8 @@ class Session:
         How many work at the same time; None for all cores.
     progress
         Who is told.
+    interrupted
+        Whether Ctrl-C was heard.
     """
 
     standing: Analysis
@@ -39,6 +44,7 @@ class Session:
     progress: Callable[[Analysis], None] | None = None
     _begun: float = field(default_factory=perf_counter)
     _aside: float = 0.0
+    interrupted: bool = False
 
     @property
     def spent(self) -> float:
@@ -49,6 +55,32 @@ class Session:
     def left(self) -> float:
         """Wall time that is left; negative if more was spent."""
         return self.seconds - self.spent
+
+    @contextmanager
+    def listening(self) -> Generator[None]:
+        """Remember Ctrl-C: most of what is run ends early by itself then, and would be taken for finished."""
+        before = signal.getsignal(signal.SIGINT)
+        hears = threading.current_thread() is threading.main_thread() and callable(before)
+
+        def hear(number: int, frame: FrameType | None) -> None:
+            self.interrupted = True
+            if callable(before):
+                before(number, frame)
+
+        if hears:
+            signal.signal(signal.SIGINT, hear)
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = True  # raised by who is told of progress, say
+            raise
+        finally:
+            if hears:
+                signal.signal(signal.SIGINT, before)
+
+    def _check(self) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
 
     @contextmanager
     def off_the_clock(self, what: str) -> Generator[None]:
@@ -63,6 +95,7 @@ class Session:
             self._aside += seconds
             done = (replace(loading, found="done", seconds=seconds),) if seconds > _LONG else ()
             self.standing = replace(self.standing, steps=(*before, *done))
+        self._check()
 
     def know(self, *, proved_lower: int = 1, probable_lower: int = 1, upper: int | None = None, **news: Any) -> None:
         """Take in news, and tell; bounds only ever get better, and a probable one never leaves the proved bracket."""
@@ -89,6 +122,7 @@ class Session:
         finally:
             step = Step(name, why, "; ".join(found) or "ended early", max(self.spent - start, 0.0))
             self.standing = replace(self.standing, steps=(*before, step))
+        self._check()
 
     def confidence(self, *, last: bool = False) -> float:
         """The confidence of the next probable bound: it takes half of what may still go wrong, the last one all.

@@ -31,7 +31,7 @@ from tessella.errors import OptionError
 from tessella.network import Network
 
 Models = Annotated[
-    list[str], typer.Argument(metavar="MODEL...", help=".onnx, .onnx.gz, .npz, .pt2 or .keras files.", show_default=False)
+    list[str], typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2 or .keras files.", show_default=False)
 ]
 
 

@@ -21,7 +21,7 @@ from tessella.tightening.rounding import gamma, lost
 _FIRST, _STEPS = 10, 100  # projections to and fro: always made, and made at most
 _INNER = 0.9  # how far from the centre points are moved back, as a part of the radius
 _QUICK, _LARGEST = 1e8, 1e9  # multiplications of a first decomposition, and of any
-_TINY = 1e-200  # rows below are left out: their products may underflow
+_TINY = 1e-100  # smaller rows are left out, and those larger than its inverse: their squares underflow or overflow
 
 
 def meeting_units(tree: Tree, *, seconds: float = math.inf) -> int:
@@ -64,9 +64,10 @@ class _Place:
         self._radius = (box.upper / 2.0 - box.lower / 2.0)[self._free]
         self._weight, self._bias = layer.dense(), layer.bias
         self._rows = self._weight[:, self._free] * self._radius
-        size = np.linalg.norm(self._rows, axis=1)
-        usable = np.flatnonzero(layer.rectified & (size > _TINY) & np.isfinite(size))
-        distance = np.abs(self._weight @ self._centre + self._bias)[usable] / size[usable]
+        size = np.abs(self._rows).max(axis=1, initial=0.0)
+        usable = np.flatnonzero(layer.rectified & (size > _TINY) & (size < 1.0 / _TINY))
+        length = np.linalg.norm(self._rows[usable] / size[usable, None], axis=1) * size[usable]
+        distance = np.abs(self._weight[usable] @ self._centre + self._bias[usable]) / length
         self.order = usable[np.argsort(distance, kind="stable")]
 
     @property
