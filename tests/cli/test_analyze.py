@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -131,8 +132,6 @@ def test_errors_are_one_line(run, model, large, arguments, words):
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1
     assert err.startswith("tessella: error: ")
-    import re
-
     assert re.search(words, err)
 
 
@@ -147,9 +146,18 @@ def test_help_has_examples(run):
     assert "tessella analyze before.onnx after.onnx" in out
 
 
-def test_demo(run):
-    code, out, _ = run("demo", "-q")
-    assert (code, out) == (0, "26785\n")
+def test_demo_writes_a_report(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    report = tmp_path / "demo" / "report.html"
+    assert out.rstrip().endswith(str(report))
+    assert "26,785" in report.read_text()
+    assert run("demo", "-q", "-o", "other.html")[1] == "26785\n"
+    (tmp_path / "file").write_text("")
+    code, _, err = run("demo", "-q", "-o", "file/report.html")
+    assert code == 2
+    assert "file: cannot be made" in err
 
 
 def test_ctrl_c_ends_with_what_is_known(large):

@@ -149,7 +149,8 @@ def test_show_with_a_property(run, model, two_boxes):
     assert record["widths"] == [5, 4]
 
 
-def test_demo_tells_about_the_bundled_network(run):
+def test_demo_tells_about_the_bundled_network(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     code, out, err = run("demo")
     assert (code, err) == (0, "")
     assert "64-10-10-10" in out
@@ -238,8 +239,9 @@ def test_ctrl_c_ends_without_a_traceback(run, model, monkeypatch):
     assert "Traceback" not in err
 
 
-def test_as_a_module_in_a_pipe_it_is_plain():
-    done = subprocess.run([sys.executable, "-m", "tessella", "demo"], capture_output=True, text=True, check=True)
+def test_as_a_module_in_a_pipe_it_is_plain(tmp_path):
+    command = [sys.executable, "-m", "tessella", "demo", "-o", str(tmp_path / "report.html")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     assert "26,785" in done.stdout

@@ -2,6 +2,7 @@
 
 import os
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,7 +28,7 @@ from tessella.cli.options import (
     read_network,
 )
 from tessella.domain import Box
-from tessella.errors import OptionError
+from tessella.errors import FileError, OptionError
 from tessella.network import Network
 
 Models = Annotated[
@@ -134,26 +135,47 @@ def _twice(models: list[str]) -> str:
 
 
 @app.command()
-def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False) -> None:
-    """Analyse a bundled network that was trained to read handwritten digits.
+def demo(
+    *,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes.")] = "demo/report.html",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Analyse a bundled network that was trained to read handwritten digits, and write a report on it.
 
     Examples
     --------
         tessella demo
 
-        tessella demo --json
+        tessella demo --json -o digits.html
     """
+    from tessella import report as pages  # noqa: PLC0415  loads the compiler
+
     with as_file(files("tessella") / "data" / "digits.onnx") as path:
-        network = tessella.load(path)
+        network, past = tessella.load(path), pages.Provenance.of(path, ("tessella", "demo"))
     domain, shown = Box.cube(0.0, 1.0, network.input_dim), not (as_json or quiet)
     if shown:
         drawing.console().print("A network trained on 8 x 8 images of handwritten digits, bundled with Tessella.\n")
     title = f"digits.onnx: {network.shape} on {domain.describe()}"
     with brackets.live_analysis(title, 30.0, shown=shown) as tick:
         found = tessella.analyze(network, domain, seconds=30.0, progress=tick)
+    if shown:
+        brackets.print_analysis(title, found)
+    _make_folder(output)
+    pages.write(output, found, provenance=past)
     if as_json:
-        drawing.print_json({"model": "digits.onnx", **found.to_dict()})
+        drawing.print_json({"model": "digits.onnx", "report": output, **found.to_dict()})
     elif quiet:
         typer.echo(brackets.quiet_line(found))
     else:
-        brackets.print_analysis(title, found)
+        typer.echo(f"\nThe report, with a picture of the regions to explore: {Path(output).resolve()}")
+
+
+def _make_folder(output: str) -> None:
+    folder = Path(output).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{folder}: cannot be made ({error.strerror or error}); say with -o where the report goes"
+        raise FileError(msg) from error
