@@ -226,8 +226,10 @@ def _names(source: Network | Slice, found: Polygons) -> list[str]:
 def _title(source: Network | Slice, found: Polygons) -> str:
     many = f"{len(found):,} region{'' if len(found) == 1 else 's'}{'' if found.complete else ', not all of them'}"
     if isinstance(source, Slice):
-        text = source.describe()
-        return f"{text[0].upper()}{text[1:]} of {len(source.origin)}: {many}"
+        text = (
+            f"{source.describe()} of {len(source.origin)}" if source.axes else f"{source.describe()}, {len(source.origin)} inputs"
+        )
+        return f"{text[0].upper()}{text[1:]}: {many}"
     return f"{found.network.shape} on {found.domain.describe()}: {many}"
 
 

@@ -86,7 +86,8 @@ class Slice:
 
     def __repr__(self) -> str:
         """One line a person can read."""
-        return f"Slice({self.describe()} of {len(self.origin)}, on {self.domain.describe()})"
+        inputs = f" of {len(self.origin)}" if self.axes else f", {len(self.origin)} inputs"
+        return f"Slice({self.describe()}{inputs}, on {self.domain.describe()})"
 
 
 def slice(  # noqa: A001  it is what one does: tessella.slice

@@ -77,7 +77,7 @@ def plot(  # noqa: PLR0913  one parameter per option
             "--of-output", metavar="N", help="The output whose slope or graph is drawn; all by default.", show_default=False
         ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Draw no more regions than this.")] = 1_000_000,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Draw no more regions than this.")] = 500_000,
     box: BoxOption = None,
     property_file: PropertyOption = None,
     input_shape: ShapeOption = None,

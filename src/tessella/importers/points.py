@@ -3,6 +3,7 @@
 import os
 import warnings
 from typing import Any, cast
+from zipfile import ZipFile
 
 import numpy as np
 
@@ -41,6 +42,9 @@ def read_points(path: str | os.PathLike[str]) -> Floats:
         raise FileError(msg)
     with reading(str(path), f"a {suffix} file of points"), warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
+        if suffix == ".npz" and sum(part.file_size for part in ZipFile(place).infolist()) > _LARGEST:
+            msg = "would unpack to more than a file of points should hold"
+            raise FileError(msg)
         if suffix == ".csv":
             points: Any = np.loadtxt(place, delimiter=",", ndmin=2, dtype=np.float64)
         else:

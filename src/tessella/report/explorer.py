@@ -52,7 +52,7 @@ class Explorer:
         """What a reader must know of the picture."""
         many = f"{len(self.polygons):,} region{'' if len(self.polygons) == 1 else 's'}"
         if self.share < 1.0:
-            return f"The whole has more regions than can be drawn: shown is the part around its centre, 1/{round(1.0 / self.share):,} as wide, with {many}."
+            return f"The whole has more regions than a page may show: this is the part around its centre, 1/{round(1.0 / self.share):,} as wide, with {many}."
         return f"{many}, drawn exactly."
 
 
