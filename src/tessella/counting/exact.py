@@ -17,7 +17,7 @@ it found is proved in whole numbers, by the first of these that works:
 The last is right from any basis; all before it only save time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -81,16 +81,20 @@ class Exact:
 
     def count(self, prefix: bytes) -> int:
         """How many full-dimensional regions lie below a prefix; 0 if its cell has no interior."""
+        return sum(1 for _ in self.leaves(prefix))
+
+    def leaves(self, prefix: bytes) -> Iterator[bytes]:
+        """The decisions of all full-dimensional regions below a prefix."""
         rows = self._rows(prefix)
         point = None if rows is None else _inside(rows)
         if rows is None or point is None:
-            return 0
-        regions, stack = 0, [(prefix, rows, point)]
+            return
+        stack = [(prefix, rows, point)]
         while stack:
             cell, rows, point = stack.pop()
             cell, sides = self._next_cut(cell)
             if sides is None:
-                regions += 1
+                yield cell
                 continue
             for side in (0, 1):
                 row = sides[[side]]
@@ -99,7 +103,19 @@ class Exact:
                 there = point if (row.numbers @ point)[0] > 0 else _inside(smaller)
                 if there is not None:
                     stack.append((cell + bytes([side]), smaller, there))
-        return regions
+
+    def walls(self, prefix: bytes) -> list[tuple[int, list[int]]]:
+        """What is positive inside the cell of a prefix, each with the layer that says so, or -1 for the domain.
+
+        Coefficients and, last, a constant, of the free inputs scaled to [0, 1].
+        """
+        found = [] if self._walls is None else [(-1, row) for row in self._walls.numbers.tolist()]
+        for number, start in enumerate(self._starts[:-1]):
+            decisions = np.frombuffer(prefix[start : self._starts[number + 1]], dtype=np.uint8)
+            if len(decisions):
+                rows = self._level(number, prefix[:start]).rows[decisions, np.arange(len(decisions))]
+                found += [(number, row) for row in rows.numbers.tolist()]
+        return found
 
     def _next_cut(self, prefix: bytes) -> "tuple[bytes, _Rows | None]":
         """Decide units that have one state on the whole cube; the rows of both sides of the first other one, None at a leaf."""

@@ -168,11 +168,14 @@ class Rounds:
         step = max(1, min(_LONGEST, wanted // (2 * workers), int(_TASK / self._pace) if self._pace else 1))
         starts = list(range(first, first + wanted, step))[::-1]
         found = dict[int, Batch]()
+        queued = (
+            2 * workers if self._pace else workers
+        )  # nobody knows yet how long a round takes: it may be as long as there is time
         key = self._tree.network.fingerprint + domain_digest(self._tree.domain) if afar else ""
         try:
             while starts or pending.labels:
                 late = self._clock() >= deadline
-                while starts and len(pending.labels) < 2 * workers and not (late and found):
+                while starts and len(pending.labels) < queued and not (late and found):
                     start = starts.pop()
                     size = min(step, first + wanted - start)
                     if afar:
