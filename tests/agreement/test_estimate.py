@@ -19,6 +19,7 @@ from tessella.counting.betting import bets, lower_bound
 from tessella.counting.descent import Descents
 from tessella.counting.rounds import Rounds
 from tessella.counting.tree import Tree
+from tessella.counting.wide import Tilts, WideDescents
 
 ALARM = 4.5  # standard errors: a false alarm in fewer than 1 of 100,000 tests if means are normal
 
@@ -60,6 +61,35 @@ def test_every_way_to_descend_is_unbiased(population, lazy):
     descents = Descents(tree, population=population, lazy=lazy)
     terms = np.exp(descents.rounds(0, 1500, 7, descents.shape.start()).logarithms)
     assert abs(terms.mean() - exact) <= ALARM * terms.std() / math.sqrt(len(terms))
+
+
+@pytest.mark.parametrize(("sizes", "rounds"), [((12, 8), 200), ((3, 6, 5), 300), ((40, 5, 6), 300), ((4, 5, 4, 4), 1200)])
+def test_descents_of_wide_networks_are_unbiased(sizes, rounds):
+    """Also where sides are not found: these are entered more often here than by default, so that few descents suffice to see it."""
+    tree = tree_of(network(*sizes, seed=sum(sizes)))
+    known = {region.pattern.tobytes() for region in tessella.regions(tree.network, tree.domain)}
+    descents, tilts = WideDescents(tree, chance=2.0), Tilts(len(tree.network.layers))
+    seen = set()
+    terms = []
+    for number in range(rounds):
+        if number % 100 == 99:
+            tilts.add(descents.rounds(number, 20, 3, tilts.theta).records)
+            tilts.learn()
+        logarithm, pattern, behind = descents.leaf(number, 5, tilts.theta)
+        terms.append(math.exp(logarithm))
+        seen |= {pattern} if behind else set()
+    terms = np.array(terms)
+    assert seen <= known
+    assert descents.answers.given_up == 0
+    assert abs(terms.mean() - len(known)) <= ALARM * terms.std() / math.sqrt(len(terms))
+
+
+def test_every_region_of_a_wide_network_can_be_reached():
+    tree = tree_of(network(4, 5, 4, seed=13))
+    known = {region.pattern.tobytes() for region in tessella.regions(tree.network, tree.domain)}
+    descents = WideDescents(tree, chance=3.0)
+    seen = {pattern for number in range(1500) for _, pattern, behind in [descents.leaf(number, 1, np.zeros(2))] if behind}
+    assert seen == known
 
 
 def test_bad_predictions_spread_but_do_not_bias():

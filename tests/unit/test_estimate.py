@@ -159,6 +159,38 @@ def test_any_shape(sizes, probes):
     assert found.lower <= tessella.configuration_bound(net)
 
 
+def test_large_networks():
+    """512 units behind 784 inputs; a convolution, whose rows are sparse; a box of many sizes; a polytope."""
+    net = network(784, 256, 256, 10, bias=0.3)
+    found = tessella.estimate(net, cube(net, 0), seconds=0.01)
+    assert (found.exact, found.undecided) == (None, 0)
+    assert 250.0 < found.maps < 522.0
+    assert found.probes <= 2
+    found = tessella.estimate(net, cube(net, -1e6, 1e6), probes=1)
+    assert 250.0 < found.maps < 522.0
+    sparse = np.kron(np.eye(40), np.random.default_rng(0).standard_normal((4, 3)))
+    blocks = tessella.Network.from_arrays([(sparse, np.full(160, 0.1)), (np.ones((2, 160)), [0.0, 0.0])])
+    truth = tessella.count(
+        tessella.Network.from_arrays([(sparse[:4, :3], np.full(4, 0.1))], relu_output=True), tessella.Box.cube(-1, 1, 3)
+    )
+    found = tessella.estimate(blocks, cube(blocks), probes=8)
+    assert abs(found.maps - 40 * math.log2(truth.exact)) < 40.0
+
+
+def test_a_polytope_with_many_units():
+    net = network(30, 40, 20)
+    cut = tessella.Polytope(np.ones((1, 30)), [0.0], box=cube(net))
+    found, whole = tessella.estimate(net, cut, probes=20), tessella.estimate(net, cube(net), probes=20)
+    assert found.undecided == 0
+    assert 20.0 < found.maps < whole.maps + 8.0
+
+
+def test_time_and_probes_whatever_comes_first():
+    assert tessella.estimate(LARGE, cube(LARGE), probes=5, seconds=60.0).probes == 5
+    found = tessella.estimate(LARGE, cube(LARGE), probes=10**9, seconds=0.3)
+    assert 1 <= found.probes < 10**9
+
+
 def test_counts_beyond_floating_point():
     """One hyperplane per input and unit: 2^1100 regions, one path, no spread."""
     size = 1030

@@ -279,7 +279,7 @@ def estimate(  # noqa: PLR0913  one parameter per option
     model: Model,
     box: BoxOption = None,
     property_file: PropertyOption = None,
-    seconds: EstimateSeconds = 2.0,
+    seconds: EstimateSeconds = None,
     probes: ProbesOption = None,
     confidence: Confidence = 0.95,
     seed: Seed = 0,

@@ -42,11 +42,19 @@ Seconds = Annotated[
     float | None,
     typer.Option("--seconds", metavar="S", help="Stop after this time, with the bounds proved so far.", show_default=False),
 ]
-EstimateSeconds = Annotated[float, typer.Option("--seconds", metavar="S", help="How long to estimate.")]
+EstimateSeconds = Annotated[
+    float | None,
+    typer.Option(
+        "--seconds", metavar="S", help="How long to estimate: 2 if nothing is said, no limit with --probes.", show_default=False
+    ),
+]
 ProbesOption = Annotated[
     int | None,
     typer.Option(
-        "--probes", metavar="N", help="Make so many probes instead: the same seed gives the same answer.", show_default=False
+        "--probes",
+        metavar="N",
+        help="Make so many probes: the same seed gives the same answer.  With --seconds, too: whatever comes first.",
+        show_default=False,
     ),
 ]
 CheckpointOption = Annotated[

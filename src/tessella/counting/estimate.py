@@ -5,7 +5,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import cache
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, cast
@@ -16,6 +15,7 @@ from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.counting.count import Count, Status, check_stability, count
 from tessella.counting.rounds import Rounds, Sample
 from tessella.counting.tree import Tree
+from tessella.counting.wide import is_large
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Floats, Network
@@ -27,6 +27,7 @@ from tessella.stability import stability as find_stability
 _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
 _SAFE = 1e-9  # relative: more than the rounding of all logarithms
 _LARGEST = 1000.0  # log2 of what is returned as a floating-point number
+_SECONDS = 2.0  # for an estimate, if nothing else is said
 _FEW = 6  # free inputs up to which regions are counted by vertices
 _TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how far it comes, and to end
 _MOSTLY = 0.5  # part of the tree that must be done in the first, to go for the second
@@ -174,7 +175,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     network: Network,
     domain: Domain,
     *,
-    seconds: float = 2.0,
+    seconds: float | None = None,
     probes: int | None = None,
     confidence: float = 0.95,
     rng: int | np.random.Generator = 0,
@@ -194,9 +195,10 @@ def estimate(  # noqa: PLR0913  one keyword per option
     network, domain
         Of what, and where.
     seconds
-        How long, once the code is compiled or loaded.  If the regions can be counted to the end in that time, they are, and the answer is exact.
+        How long, once the code is compiled or loaded; None for 2, or for no limit if a number of probes is given.  One probe is made in any case, and none
+        is begun that would not end in time.  If the regions can be counted to the end in that time, they are, and the answer is exact.
     probes
-        Make so many probes instead, however long it takes: the same number and the same seed give the same answer, however many work.
+        Make so many probes, and do not count: the same number and the same seed give the same answer, however many work.  With seconds, too: whatever comes first.
         The mean is then unbiased exactly; where time decides on the number, up to the chance that slow probes are missing at its end.
     confidence
         The probability with which the lower bound holds.
@@ -227,13 +229,15 @@ def estimate(  # noqa: PLR0913  one keyword per option
     check_fit(network, domain)
     _check(seconds, probes, confidence, executor, workers, progress)
     check_stability(stability, network, domain)
-    _prepare(wide=domain.free_dim > _FEW)
     begun = perf_counter()
     base = int(np.random.default_rng(rng).integers(2**63))
-    deadline = begun + min(seconds, 1e9) if probes is None else math.inf
     known = stability or find_stability(network, domain, method=Method.LINEAR)
     tree = Tree.of(known)
-    tried = _counted(known, tree, begun, deadline if counting else math.inf, executor, workers)
+    if not is_large(tree):
+        begun += _prepare(many=domain.free_dim > _FEW)
+    limit = seconds if seconds is not None else _SECONDS if probes is None else math.inf
+    deadline = begun + limit
+    tried = _counted(known, tree, begun, deadline if counting and probes is None else math.inf, executor, workers)
     if tried is not None and (counted := tried.exact) is not None:
         return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, seconds=perf_counter() - begun)
     interrupted = tried is not None and tried.status is Status.INTERRUPTED
@@ -271,15 +275,21 @@ def estimate(  # noqa: PLR0913  one keyword per option
     )
 
 
-@cache
-def _prepare(*, wide: bool) -> None:
-    """Compile, or load what is compiled, before the clock starts: once per process."""
-    inputs = 2 * _FEW if wide else 1
+_prepared: set[bool] = set()
+
+
+def _prepare(*, many: bool) -> float:
+    """Compile, or load what is compiled, once per process; the seconds that it took do not count."""
+    if many in _prepared:
+        return 0.0
+    _prepared.add(many)
+    begun, inputs = perf_counter(), 2 * _FEW if many else 1
     net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
     box = Box.cube(-1.0, 1.0, inputs)
     known = find_stability(net, box, method=Method.LINEAR)
     count(net, box, stability=known, workers=1)
     Rounds(Tree.of(known), 0, lambda _: None).go(1, math.inf, None, 1)
+    return perf_counter() - begun
 
 
 def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
@@ -288,7 +298,7 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
     """A count that was given a part of the time, if there was any to give."""
     if not tree.units or not tree.domain.free_dim:
         return count(known.network, known.domain, stability=known)
-    if math.isinf(deadline):
+    if math.isinf(deadline) or is_large(tree):
         return None
     left, spent = deadline - perf_counter(), perf_counter() - begun
     if left < 4.0 * spent:
@@ -334,8 +344,8 @@ def _number(power: float) -> float | int:
 def _check(  # noqa: PLR0913, PLR0917  one per option
     seconds: object, probes: object, confidence: object, executor: object, workers: object, progress: object
 ) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0:
-        msg = f"seconds is {seconds!r:.40}; an estimate takes a positive number"
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0):
+        msg = f"seconds is {seconds!r:.40}; an estimate takes a positive number, or nothing for 2 (no limit if a number of probes is given)"
         raise OptionError(msg)
     for name, value in (("probes", probes), ("workers", workers)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1):

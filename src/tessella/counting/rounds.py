@@ -19,6 +19,8 @@ from tessella.counting.count import Status
 from tessella.counting.descent import Batch, Descents, Shape
 from tessella.counting.tree import Tree
 from tessella.counting.values import Values
+from tessella.counting.wide import Tilts, WideDescents, is_wide
+from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
 from tessella.parallel import Pending
 
@@ -26,7 +28,9 @@ _FIRST, _GROWTH = 4, 1.5  # rounds of the first generation, and how much more ar
 _TASK = 0.05  # seconds that one task should take
 _LONGEST = 32  # rounds in one task
 _TICK = 0.2  # seconds between reports
-_GUESS = 200  # rounds that are planned for before one was timed
+_GUESS, _WIDE_GUESS = 200, 8  # rounds that are planned for before one was timed; the same for wide networks
+_FADE = 0.8  # of the longest time so far, with each task
+_QUEUE = 0.1  # seconds; shorter tasks are queued, so that nobody waits for them
 _NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
 _MOST_CREWS = 2  # trees whose descents a worker process keeps
 
@@ -50,8 +54,10 @@ class Sample(NamedTuple):
     undecided: int = 0
 
 
-def descents_for(tree: Tree) -> Descents:
+def descents_for(tree: Tree) -> Descents | WideDescents:
     """Descents with the population that was best: a second node pays where the first layer is narrow."""
+    if is_wide(tree):
+        return WideDescents(tree)
     return Descents(tree, population=2 if tree.network.layers[0].units <= _NARROW else 1)
 
 
@@ -66,7 +72,7 @@ class Crew:
 
     def __init__(self, tree: Tree) -> None:
         """Nobody is there yet."""
-        self._tree, self._free = tree, list[Descents]()
+        self._tree, self._free = tree, list[Descents | WideDescents]()
 
     def work(self, first: int, size: int, base: int, theta: Floats) -> tuple[Batch, int, int]:
         """Some rounds; also how many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on."""
@@ -90,7 +96,8 @@ def work_afar(  # noqa: PLR0913, PLR0917  plain arguments travel
     _crews[key] = crew
     while len(_crews) > _MOST_CREWS:
         _crews.pop(next(iter(_crews)), None)
-    return crew.work(first, size, base, theta)
+    with single_threaded():
+        return crew.work(first, size, base, theta)
 
 
 class Rounds:
@@ -113,10 +120,12 @@ class Rounds:
     ) -> None:
         """Nothing is known yet."""
         self._tree, self._base, self._report, self._clock = tree, base, report, clock
-        self._values, self._crew = Values(Shape.of(tree)), Crew(tree)
+        self._wide = is_wide(tree)
+        self._values = Tilts(len(tree.network.layers)) if self._wide else Values(Shape.of(tree))
+        self._crew = Crew(tree)
         self._parts, self._planned = list[Floats](), list[Floats]()
         self._done, self._thin, self._undecided = 0, 0, 0
-        self._pace, self._told = 0.0, perf_counter()
+        self._pace, self._longest, self._told = 0.0, 0.0, perf_counter()
 
     @property
     def sample(self) -> Sample:
@@ -133,10 +142,11 @@ class Rounds:
         """Make rounds until there are enough, or the time is over; Ctrl-C ends it early."""
         size = workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
         try:
-            if executor is not None:
-                return self._loop(probes, deadline, executor, size, afar=True)
-            with ThreadPoolExecutor(size) as threads:
-                return self._loop(probes, deadline, threads, size, afar=False)
+            with single_threaded():
+                if executor is not None:
+                    return self._loop(probes, deadline, executor, size, afar=True)
+                with ThreadPoolExecutor(size) as threads:
+                    return self._loop(probes, deadline, threads, size, afar=False)
         except KeyboardInterrupt:
             if not self._done:
                 raise
@@ -144,54 +154,64 @@ class Rounds:
 
     def _loop(self, probes: int | None, deadline: float, executor: Executor, workers: int, *, afar: bool) -> Status:
         begun = self._clock()
+        guess = _WIDE_GUESS if self._wide else _GUESS
         while True:
-            now = self._clock()
-            most = math.inf if probes is None else probes - self._done
-            rest, planned = deadline - now, _GUESS if probes is None else probes
-            if probes is None and self._done:
-                pace = (now - begun) / self._done  # seconds per round, whoever makes it
-                most, self._pace = rest / pace, pace * workers
-                planned = self._done + max(math.floor(most), 0)
-            if self._done and (most < 1 or rest <= 0.0):
-                return Status.FINISHED
-            grown = max(_FIRST, int((_GROWTH - 1.0) * self._done))
+            now, done = self._clock(), self._done
+            most = math.inf if probes is None else probes - done
+            planned = guess if probes is None else probes
+            if done:
+                pace = (now - begun) / done  # seconds per round, whoever makes it
+                self._pace = (
+                    pace * workers if probes is None else 0.0
+                )  # tasks of one round each: sums do not depend on who makes which
+                if math.isfinite(deadline):
+                    most = min(most, (deadline - now) / max(pace, 1e-9))
+                    planned = done + max(math.floor(most), 0)
+                if most < 1:
+                    return Status.FINISHED
+            grown = max(_FIRST, int((_GROWTH - 1.0) * done))
             wanted = max(int(min(grown, most)), 1)
-            if self._done and probes is None and most < 1.5 * wanted:  # the last generation: no time to learn from it
+            if done and math.isfinite(deadline) and most < 1.5 * wanted:  # the last generation: no time to learn from it
                 wanted = max(int(most), 1)
-            self._generation(wanted, planned, deadline, Pending[tuple[int, int]](executor), workers, afar=afar)
+            self._generation(wanted, planned, deadline, Pending[tuple[int, int, float]](executor), workers, afar=afar)
+            if self._done == done:  # no further one would have ended in time
+                return Status.FINISHED
 
     def _generation(  # noqa: PLR0913  who makes how many until when
-        self, wanted: int, planned: int, deadline: float, pending: Pending[tuple[int, int]], workers: int, *, afar: bool
+        self, wanted: int, planned: int, deadline: float, pending: Pending[tuple[int, int, float]], workers: int, *, afar: bool
     ) -> None:
         """Make some rounds, keep those before the first that is missing, and learn."""
         theta, first = self._values.theta.copy(), self._done
         step = max(1, min(_LONGEST, wanted // (2 * workers), int(_TASK / self._pace) if self._pace else 1))
         starts = list(range(first, first + wanted, step))[::-1]
         found = dict[int, Batch]()
-        queued = (
-            2 * workers if self._pace else workers
-        )  # nobody knows yet how long a round takes: it may be as long as there is time
         key = self._tree.network.fingerprint + domain_digest(self._tree.domain) if afar else ""
         try:
             while starts or pending.labels:
-                late = self._clock() >= deadline
-                while starts and len(pending.labels) < queued and not (late and found):
+                queue = workers * (2 if 0.0 < step * self._longest < _QUEUE else 1)
+                while starts and len(pending.labels) < queue and self._fits(step, deadline, begun=bool(found or pending.labels)):
                     start = starts.pop()
                     size = min(step, first + wanted - start)
+                    label = (start, size, self._clock())
                     if afar:
-                        pending.submit((start, size), work_afar, key, self._tree, start, size, self._base, theta)
+                        pending.submit(label, work_afar, key, self._tree, start, size, self._base, theta)
                     else:
-                        pending.submit((start, size), self._crew.work, start, size, self._base, theta)
-                if late and (found or self._done):
+                        pending.submit(label, self._crew.work, start, size, self._base, theta)
+                if starts and not self._fits(step, deadline, begun=bool(found or pending.labels)):
                     starts.clear()
                     pending.cancel()
-                for (start, _), (batch, thin, undecided) in pending.wait(_TICK):
+                for (start, size, submitted), (batch, thin, undecided) in pending.wait(_TICK):
                     found[start] = batch
+                    self._longest = max(_FADE * self._longest, (self._clock() - submitted) / size)  # outliers fade
                     self._thin, self._undecided = max(self._thin, thin), max(self._undecided, undecided)
                 self._tell()
         finally:
             pending.cancel()
             self._absorb(found, planned)
+
+    def _fits(self, size: int, deadline: float, *, begun: bool) -> bool:
+        """Whether so many rounds would end in time, if they take as long as the longest of late; the first of all are made in any case."""
+        return not (begun or self._done) or self._clock() + size * self._longest < deadline
 
     def _absorb(self, found: dict[int, Batch], planned: int) -> None:
         """Keep the rounds that follow each other, and learn from them."""

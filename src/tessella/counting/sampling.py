@@ -13,9 +13,11 @@ from tessella.counting.descent import Descents
 from tessella.counting.region import Region
 from tessella.counting.rounds import Rounds
 from tessella.counting.tree import Tree
+from tessella.counting.wide import WideDescents, is_wide
 from tessella.counting.witness import Proof, walls
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
+from tessella.kernel.threads import single_threaded
 from tessella.network import Network
 from tessella.preactivation import Method
 from tessella.stability import Stability
@@ -120,11 +122,13 @@ def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Exec
         return
     rounds = Rounds(tree, learning, lambda _: None)
     rounds.go(min(max(n // 4, _LEARN[0]), _LEARN[1]), math.inf, executor, None)
-    descents, choice = Descents(tree, population=1), np.random.default_rng(drawing)
+    descents = WideDescents(tree) if is_wide(tree) else Descents(tree, population=1)
+    choice = np.random.default_rng(drawing)
     for number in range(n):
-        logarithm, prefix, behind = descents.leaf(number, drawing, rounds.theta)
+        with single_threaded():
+            logarithm, prefix, behind = descents.leaf(number, drawing, rounds.theta)
         if behind and math.isfinite(logarithm):
-            if len(prefix) < tree.units:
+            if isinstance(descents, Descents) and len(prefix) < tree.units:
                 leaves = list(descents.answers.leaves(prefix))
                 prefix = leaves[choice.integers(len(leaves))]
             yield SampledRegion(region(prefix), logarithm / math.log(2.0))

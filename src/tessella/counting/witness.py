@@ -51,6 +51,10 @@ class Witness:
         quick = self._by_floats(place)
         return self._by_fractions(place) if quick is None else quick
 
+    def quick(self, point: Floats) -> Mask | None:
+        """The same by floating-point arithmetic alone: None also where that does not suffice."""
+        return self._by_floats(point) if self._contains(point) else None
+
     def _contains(self, point: Floats) -> bool:
         box = self.domain.box
         if not ((point >= box.lower) & (point <= box.upper)).all():
