@@ -50,7 +50,10 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 _POINTS = 48  # points kept of a cell
-_POOL, _FEWER = 512, 256  # points kept of any cells; the second below wide first layers, where most questions are answered at once
+_POOL, _FEWER = (
+    512,
+    256,
+)  # points kept of any cells; the second below wide first layers, where most questions are answered at once
 _BROAD = 17  # units of these
 _SETS = 1024  # bases kept of sets of hyperplanes
 _SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a tenth of that at most
