@@ -162,6 +162,30 @@ def test_ctrl_c_keeps_what_is_done(on_a_line, tmp_path, monkeypatch):
     assert count(network, box, checkpoint=path).exact == truth(network, box)
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_ctrl_c_just_before_or_after_a_step_is_written_loses_nothing(on_a_line, tmp_path, monkeypatch, before):
+    on_a_line(LineWalker, steps=8)
+    network, box = line_network(1, (7, 6))
+    exact, save, calls = truth(network, box), Checkpoint.save, itertools.count(1)
+
+    def pressed(self, step):
+        now = next(calls)
+        if before and now == moment:
+            raise KeyboardInterrupt
+        save(self, step)
+        if now == moment:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Checkpoint, "save", pressed)
+    for moment in range(1, 9):
+        calls, path = itertools.count(1), tmp_path / f"{moment}.db"
+        found = count(network, box, checkpoint=path, workers=2)
+        assert found.status is Status.INTERRUPTED or found.exact == exact
+        assert found.lower <= exact <= found.upper
+        calls = itertools.count(10)
+        assert count(network, box, checkpoint=path).exact == exact
+
+
 def test_the_same_count_on_another_number_of_workers_goes_on(half_done):
     path, network, box, exact = half_done
     assert count(network, box, checkpoint=path, workers=5).exact == exact

@@ -276,6 +276,7 @@ class Run:
     _number: int = 0
     _key: str = ""
     _reported: float = 0.0
+    _torn: bool = False
 
     def go(self, saved: Saved, executor: Executor | None, workers: int | None, memory: int | None) -> None:
         """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early."""
@@ -340,12 +341,14 @@ class Run:
         return Task(nodes, thin, min(longest, self.deadline - now), Stop(), now)
 
     def _absorb(self, task: Task, found: Slice) -> None:
+        self._torn = True
         step, standing = self.ledger.after(task, found, perf_counter() - self.begun)
         if self.checkpoint:
             self.checkpoint.save(step)
         self.ledger.standing = standing
         self._pool += found.open
         self._thin += found.thin
+        self._torn = False
 
     def _tell(self) -> None:
         now = perf_counter()
@@ -354,13 +357,16 @@ class Run:
             self.report()
 
     def _drain(self, pending: Pending[Task]) -> None:
-        """Take in what workers bring back when they are asked to stop."""
+        """Take in what workers bring back when they are asked to stop.
+
+        Not if Ctrl-C came while a step was taken in: nobody knows whether the checkpoint has it, and the next step would stand on it.
+        """
         for task in pending.labels:
             task.stop.asked = True
         pending.cancel()
         end = perf_counter() + 2.0 * _SLICE_AFAR
         try:
-            while pending.labels and perf_counter() < end:
+            while pending.labels and perf_counter() < end and not self._torn:
                 for task, found in pending.wait(_TICK):
                     self._absorb(task, found)
         except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves
