@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import perf_counter, process_time
@@ -298,5 +297,8 @@ def machine() -> dict[str, Any]:
 @cache
 def versions() -> dict[str, str]:
     """What the numbers came from."""
-    packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    import numba  # noqa: PLC0415  slow to load
+    import scipy  # noqa: PLC0415
+
+    packages = {package.__name__: package.__version__ for package in (np, scipy, numba)}
     return {"tessella": tessella.__version__, **packages, "python": platform.python_version()}
