@@ -3,12 +3,21 @@ PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint clean paper-smoke paper-docs
 demo: $(VENV)/.installed
 	@$(VENV)/bin/tessella demo
 
 test: lint
 	$(VENV)/bin/python -m pytest -q
+
+# the paper's experiment, every step, on small images: a few minutes
+paper-smoke: $(VENV)/.installed-dev
+	$(VENV)/bin/python -m experiments.paper smoke
+
+# the page of the docs, from the committed results
+paper-docs: $(VENV)/.installed-dev
+	$(VENV)/bin/python -m experiments.paper report --results experiments/paper/results -o report.html \
+		--figures docs/paper --formats png --markdown docs/paper.md
 
 lint: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
@@ -31,4 +40,4 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $(VENV)/.installed $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) smoke .pytest_cache .ruff_cache .hypothesis

@@ -8,4 +8,10 @@ The steps are commands of ``python -m experiments.paper``:
     Train the networks, all of one seed at once.
 `index`
     The folder of trained networks and the file that lists them.
+`tasks`, `results`, `run`, `watch`
+    What is measured of a network; the file that keeps it; who does what next; what a person sees meanwhile.
+`published`, `summary`, `tables`, `figures`, `page`, `report`
+    The paper's own numbers; ours, compared; and how they are shown.
+`smoke`
+    All of it on small images.
 """

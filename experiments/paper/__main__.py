@@ -1,7 +1,6 @@
 """The command line of the paper's experiment: ``python -m experiments.paper``."""
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,11 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 import tessella
 from experiments.paper.data import read_mnist, scikit_learn_digits
 from experiments.paper.index import Folder, Key, configurations, missing
+from experiments.paper.options import natural, positive, rate, seeds_of, share
+from experiments.paper.results import closure
+from experiments.paper.tasks import TASKS, Settings
 
 if TYPE_CHECKING:
     from experiments.paper.train import Epoch
 
-_EXAMPLES: Final = """\
+_TRAIN_EXAMPLES: Final = """\
 examples:
   python -m experiments.paper train --data mnist.npz --out nets/
       all 210 networks: 21 configurations, 10 seeds each, 20 epochs
@@ -27,6 +29,29 @@ examples:
 
 Networks that are in the folder already are skipped, so that a stopped run goes on when it is repeated.
 index.jsonl lists the networks with their errors; "dead" marks those with a hidden layer that is always 0.
+"""
+
+_RUN_EXAMPLES: Final = """\
+examples:
+  python -m experiments.paper run --nets nets/ --out results/
+      everything, for all networks of the folder
+  python -m experiments.paper run --seeds 0-2 --tasks stability upper xor-2 xor-3 xor-4 xor-5 estimate
+      all but exact counts, for three seeds
+  python -m experiments.paper run --tasks count --exact-seconds 600 --only 1-21 2-20 3-19
+      counts (and what they need) of at most ten minutes each
+  python -m experiments.paper run --executor tcp://host:8786 --workers 40
+      on a dask cluster, whose workers have one thread each and can import experiments.paper
+
+Each result is a line of results.jsonl as soon as it is there.  Ctrl-C loses nothing but the tasks under way (a count goes on from its
+checkpoint), and the same command goes on.  A count that was stopped by its limit, or skipped, is done again with a larger --exact-seconds.
+"""
+
+_REPORT_EXAMPLES: Final = """\
+examples:
+  python -m experiments.paper report --results results/ -o report.html
+      one page with everything in it
+  python -m experiments.paper report --results results/ -o report.html --figures figures/ --formats pdf
+      and each figure for a paper
 """
 
 
@@ -53,43 +78,119 @@ def _parser() -> argparse.ArgumentParser:
         "train",
         help="train the networks",
         description="Train 784-n1-n2-10 ReLU classifiers of digits, n1 + n2 = 22, all of one seed at once.",
-        epilog=_EXAMPLES,
+        epilog=_TRAIN_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     source = train.add_mutually_exclusive_group(required=True)
     source.add_argument("--data", type=Path, metavar="PATH", help="MNIST: an .npz file, or a folder with its four idx files")
     source.add_argument("--digits", action="store_true", help="scikit-learn's small digits instead (64 inputs)")
     train.add_argument("--out", type=Path, default=Path("nets"), metavar="FOLDER", help="where networks are saved (nets)")
-    train.add_argument("--seeds", type=_positive, default=10, metavar="N", help="networks per configuration (10)")
-    train.add_argument("--first-seed", type=_natural, default=0, metavar="N", help="the first of these seeds (0)")
-    train.add_argument("--epochs", type=_positive, default=20, metavar="N", help="passes over the training images (20)")
-    train.add_argument("--batch-size", type=_positive, default=64, metavar="N", help="images per step (64)")
-    train.add_argument("--learning-rate", type=_rate, default=1e-3, metavar="X", help="Adam's step size (0.001)")
-    train.add_argument("--threads", type=_positive, default=1, metavar="N", help="threads of torch (1; 2 on an idle machine)")
+    train.add_argument("--seeds", type=positive, default=10, metavar="N", help="networks per configuration (10)")
+    train.add_argument("--first-seed", type=natural, default=0, metavar="N", help="the first of these seeds (0)")
+    train.add_argument("--epochs", type=positive, default=20, metavar="N", help="passes over the training images (20)")
+    train.add_argument("--batch-size", type=positive, default=64, metavar="N", help="images per step (64)")
+    train.add_argument("--learning-rate", type=rate, default=1e-3, metavar="X", help="Adam's step size (0.001)")
+    train.add_argument("--threads", type=positive, default=1, metavar="N", help="threads of torch (1; 2 on an idle machine)")
     train.add_argument("--only", nargs="+", default=[], metavar="N1-N2", help="these configurations only, such as 11-11")
     train.add_argument("--force", action="store_true", help="train again what is in the folder already")
     train.set_defaults(run=_train)
-    gap = commands.add_parser(
-        "gap",
-        help="how much of the gap the Empirical UB closes",
-        description="Bounds of trained networks, counted where that ends in time: one JSON line per network.",
-        epilog="example:\n  python -m experiments.paper gap --nets nets/ --only 1-21 2-20 3-19",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    gap.add_argument("--nets", type=Path, default=Path("nets"), metavar="FOLDER", help="where the networks are (nets)")
-    gap.add_argument("--only", nargs="+", default=[], metavar="N1-N2", help="these configurations only, such as 1-21")
-    gap.add_argument("--seconds", type=_rate, default=60.0, metavar="S", help="time for counting one network (60)")
-    gap.set_defaults(run=_gap)
+    _add_run(commands)
+    _add_report(commands)
+    smoke = commands.add_parser("smoke", help="all steps on scikit-learn's digits, in a minute or two")
+    smoke.add_argument("--out", type=Path, default=Path("smoke"), metavar="FOLDER", help="where everything goes (smoke)")
+    smoke.set_defaults(run=_smoke)
     return parser
 
 
-def _gap(options: argparse.Namespace) -> int:
-    from experiments.paper.gap import gaps  # noqa: PLC0415  loads the compiler
+def _add_run(commands: Any) -> None:
+    run = commands.add_parser(
+        "run",
+        help="measure the networks",
+        description="Stability, upper bounds, XOR-2 to XOR-5, estimate and exact count of trained networks.",
+        epilog=_RUN_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run.add_argument("--nets", type=Path, default=Path("nets"), metavar="FOLDER", help="where the networks are (nets)")
+    run.add_argument("--out", type=Path, default=Path("results"), metavar="FOLDER", help="where results.jsonl is (results)")
+    run.add_argument("--only", nargs="+", default=[], metavar="N1-N2", help="these configurations only, such as 11-11")
+    run.add_argument("--seeds", nargs="+", default=[], metavar="N", help="these seeds only, such as 0 or 0-2 (all)")
+    run.add_argument("--tasks", nargs="+", default=list(TASKS), metavar="TASK", help=f"of {', '.join(TASKS)} (all)")
+    run.add_argument("--confidence", type=share, default=0.95, metavar="P", help="of the probable lower bounds (0.95)")
+    run.add_argument("--seed", type=natural, default=0, metavar="N", help="of all random choices (0)")
+    run.add_argument("--estimate-seconds", type=rate, default=5.0, metavar="S", help="time for an estimate (5)")
+    run.add_argument("--exact-seconds", type=rate, default=3600.0, metavar="S", help="time limit of a count (3600)")
+    run.add_argument("--workers", type=positive, default=1, metavar="N", help="tasks at a time, one thread each (1)")
+    run.add_argument(
+        "--executor", default="processes", metavar="WHERE", help="processes of this machine, or a dask scheduler's address"
+    )
+    run.set_defaults(run=_run)
 
-    for record in gaps(options.nets, options.only, options.seconds):
-        sys.stdout.write(json.dumps(record) + "\n")
-        sys.stdout.flush()
+
+def _run(options: argparse.Namespace) -> int:
+    from experiments.paper.run import Measuring, ending_gently, executor_of, measure  # noqa: PLC0415  slow to load
+    from experiments.paper.watch import watching  # noqa: PLC0415
+
+    settings = Settings(options.confidence, options.seed, options.estimate_seconds, options.exact_seconds)
+    asked, seeds = configurations(options.only), seeds_of(options.seeds)
+    keys = [key for key in sorted(Folder(options.nets).records()) if key[:2] in asked and (not seeds or key.seed in seeds)]
+    absent = [f"{n1}-{n2}" for n1, n2 in asked if options.only and (n1, n2) not in {key[:2] for key in keys}]
+    if absent:
+        msg = f"{options.nets}: no trained networks {' '.join(absent)} here; make them with: python -m experiments.paper train"
+        raise tessella.FileMissing(msg)
+    plan = Measuring.of(options.nets, options.out, keys, closure(options.tasks), settings)
+    plan.checkpoints = options.executor == "processes"
+    try:
+        with (
+            ending_gently(),
+            plan.results.writing(),
+            executor_of(options.executor, options.workers) as executor,
+            watching(plan, options.workers) as watch,
+        ):
+            for news in measure(plan, executor, options.workers):
+                watch(news)
+    except KeyboardInterrupt:
+        _say(f"stopped; all results so far are in {plan.results.path}, and the same command goes on from there")
+        return 130
+    failed = f"; {len(plan.failed)} tasks failed, and the same command tries them again" if plan.failed else ""
+    _say(f"{len(plan.results.records)} results are in {plan.results.path}{failed}")
+    return 1 if plan.failed else 0
+
+
+def _add_report(commands: Any) -> None:
+    report = commands.add_parser(
+        "report",
+        help="tables, figures and a page",
+        description="Table 1, Figures 2 and 3 beside the paper's values, and the estimate against the count.",
+        epilog=_REPORT_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    report.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="FOLDER", help="where results.jsonl is (results)"
+    )
+    report.add_argument("-o", "--out", type=Path, default=Path("report.html"), metavar="FILE", help="the page (report.html)")
+    report.add_argument("--figures", type=Path, metavar="FOLDER", help="also write each figure as a file of its own here")
+    report.add_argument(
+        "--formats", nargs="+", choices=("svg", "png", "pdf"), default=["svg", "png", "pdf"], help="of these (all)"
+    )
+    report.add_argument("--markdown", type=Path, metavar="FILE", help="also put the tables into this Markdown page")
+    report.set_defaults(run=_report)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from experiments.paper.report import report  # noqa: PLC0415  slow to load
+
+    for path in report(options.results, options.out, options.figures, options.formats, options.markdown):
+        sys.stdout.write(f"{path}\n")
     return 0
+
+
+def _smoke(options: argparse.Namespace) -> int:
+    from experiments.paper.smoke import smoke  # noqa: PLC0415  slow to load
+
+    found = smoke(options.out, main)
+    for line in found or [f"all steps went well; the page is {options.out / 'report.html'}"]:
+        _say(line)
+    return 1 if found else 0
 
 
 def _train(options: argparse.Namespace) -> int:
@@ -158,36 +259,6 @@ def _table(records: Mapping[Key, Mapping[str, Any]]) -> str:
         spread = f"{min(errors):>6.2f}  {median(errors):>6.2f}  {max(errors):>6.2f}"
         lines.append(f"{f'{n1}-{n2}':>5}  {len(here):>8}  {dead:>4}  {'':>17}{spread}")
     return "\n".join(lines) + "\n"
-
-
-def _whole(text: str, least: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        msg = f"{text!r} is no whole number of at least {least}"
-        raise argparse.ArgumentTypeError(msg)
-    return number
-
-
-def _positive(text: str) -> int:
-    return _whole(text, 1)
-
-
-def _natural(text: str) -> int:
-    return _whole(text, 0)
-
-
-def _rate(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = 0.0
-    if not 0.0 < number < float("inf"):
-        msg = f"{text!r} is no positive number"
-        raise argparse.ArgumentTypeError(msg)
-    return number
 
 
 if __name__ == "__main__":

@@ -32,18 +32,25 @@ from tessella.tolerances import Tolerances
 from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 if TYPE_CHECKING:
+    from tessella.analysis.plan import analyze
+    from tessella.analysis.ranking import Ranking, rank
+    from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
     from tessella.counting.estimate import Estimate, EstimateProgress, estimate
     from tessella.counting.listing import regions
+    from tessella.counting.polygons import Polygons, polygons
     from tessella.counting.region import Region
     from tessella.counting.sampling import SampledRegion, sample_regions
     from tessella.probable.models import mipbound_model
     from tessella.probable.networks import mipbound
     from tessella.probable.result import MIPBound
+    from tessella.slicing import Slice, slice  # noqa: A004  a verb like the others
     from tessella.solvers import SCIP, Gurobi, HiGHS
+    from tessella.tracking import Tracker, track
 
 __all__ = [
     "SCIP",
+    "Analysis",
     "Bound",
     "Box",
     "ConversionMismatch",
@@ -64,20 +71,25 @@ __all__ = [
     "Network",
     "NetworkError",
     "OptionError",
+    "Polygons",
     "Polytope",
     "PreactivationBounds",
+    "Ranking",
     "Region",
     "SampledRegion",
     "Side",
+    "Slice",
     "SolverError",
     "Source",
     "Stability",
     "TessellaError",
     "Tolerances",
+    "Tracker",
     "UnsupportedModel",
     "UnsupportedOperator",
     "UpperBounds",
     "__version__",
+    "analyze",
     "configuration_bound",
     "count",
     "empirical_bound",
@@ -88,39 +100,56 @@ __all__ = [
     "mipbound",
     "mipbound_model",
     "montufar_bound",
+    "polygons",
     "raghu_bound",
+    "rank",
     "regions",
     "sample_regions",
+    "slice",
     "stability",
+    "track",
     "upper_bounds",
 ]
 
 
 _LAZY = {
+    "Analysis": "analysis.result",
     "Count": "counting.count",
     "CountProgress": "counting.count",
     "Estimate": "counting.estimate",
     "EstimateProgress": "counting.estimate",
     "MIPBound": "probable.result",
+    "Polygons": "counting.polygons",
+    "Ranking": "analysis.ranking",
     "Region": "counting.region",
     "SampledRegion": "counting.sampling",
+    "analyze": "analysis.plan",
     "count": "counting.count",
     "estimate": "counting.estimate",
     "mipbound": "probable.networks",
     "mipbound_model": "probable.models",
+    "polygons": "counting.polygons",
+    "rank": "analysis.ranking",
     "regions": "counting.listing",
     "sample_regions": "counting.sampling",
+    "Slice": "slicing",
+    "slice": "slicing",
+    "Tracker": "tracking",
+    "track": "tracking",
     "SCIP": "solvers",
     "Gurobi": "solvers",
     "HiGHS": "solvers",
 }
+_MODULES = ("plot", "report")
 
 
 def __getattr__(name: str) -> Any:
     """Load the counter and the solvers when one is named: they load a compiler, and other packages."""
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _MODULES:
         msg = f"module 'tessella' has no attribute {name!r}"
         raise AttributeError(msg)
     from importlib import import_module  # noqa: PLC0415
 
+    if name in _MODULES:
+        return import_module(f"tessella.{name}")
     return getattr(import_module(f"tessella.{_LAZY[name]}"), name)

@@ -76,6 +76,31 @@ def format_count(count: int, side: Side = Side.EXACT) -> str:
     return f"{count:,}" if abs(count) < 10**15 else f"2^{format_maps(count, side)}"
 
 
+def format_duration(seconds: float) -> str:
+    """Write a time for people, in the unit that suits it.
+
+    Examples
+    --------
+    >>> format_duration(0.034), format_duration(3.21), format_duration(95.0), format_duration(300.0), format_duration(1e30)
+    ('0.03 s', '3.2 s', '95 s', '5 min', 'ages')
+    """
+    for size, name in ((365.25 * 86400.0, "years"), (86400.0, "days"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:,.0f} {name}" if seconds < 1e15 else "ages"
+    return f"{seconds:.2f} s" if seconds < 1.0 else f"{seconds:.1f} s" if seconds < 10.0 else f"{seconds:.0f} s"
+
+
+def format_confidence(confidence: float) -> str:
+    """Write a confidence for people, rounded down.
+
+    Examples
+    --------
+    >>> format_confidence(0.95), format_confidence(1 - 0.05 / 3)
+    ('95 %', '98.33 %')
+    """
+    return f"{math.floor(1e4 * confidence + 1e-6) / 100.0:g} %"
+
+
 def encode_int(value: int) -> int | str:
     """Make an integer safe for JSON: itself, or hexadecimal text where it is too long for decimals."""
     return value if value.bit_length() * math.log10(2) < _LONGEST_DECIMAL else hex(value)

@@ -17,9 +17,10 @@ from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
 from tessella.counting.exact import Exact
 from tessella.counting.hulls import Hulls
+from tessella.counting.rows import HARD, LEFT, POSITION, SPLITS, THIN, leave
 from tessella.counting.schedule import walker_for
 from tessella.counting.tree import Node, Tree
-from tessella.counting.walk import Simplex
+from tessella.counting.walk import DONE, Simplex
 from tessella.parallel import Stop
 
 COPIES = 16  # a power of two: a weight's sixteenth is exact
@@ -84,6 +85,37 @@ def test_both_walks_count_the_same(seed, small_biases):
 def test_slices_of_any_length_add_up():
     tree = wide_tree(3, small_biases=False)
     assert walked(Hulls(tree), tree, seconds=0.0) == walked(Hulls(tree), tree)
+
+
+class Lost(Hulls):
+    """Cannot enter a node that it is given, as happens now and then by rounding: it is left as hard or thin, and nothing else."""
+
+    kind, times = HARD, 1
+
+    def _walk(self, fixed, tests):
+        if self._careful or not fixed or self.times == 0:
+            return super()._walk(fixed, tests)
+        self.times -= 1
+        leave(self.kind, fixed, int(self._counters[SPLITS]), self._signs, self._left, int(self._counters[LEFT]))
+        self._counters[LEFT] += 1
+        self._counters[POSITION] = fixed - 1  # on the way down
+        return DONE
+
+
+@pytest.mark.parametrize("kind", [HARD, THIN])
+def test_a_node_that_was_left_when_time_was_up_is_told_once(kind):
+    tree = wide_tree(3, small_biases=False)
+    walker, node = Lost(tree), Node(b"\1", 1)
+    walker.kind = kind
+    found = walker.advance([node], 0.0, Stop())
+    told = [*(left.prefix for left in found.open), *found.thin]
+    assert len(told) == len(set(told))
+    rest = sum(Exact(tree).count(prefix) for prefix in found.thin)
+    left = list(found.open)
+    whole = Hulls(tree).advance([node], 1e9, Stop())
+    rest += Hulls(tree).advance(left, 1e9, Stop()).regions if left else 0
+    assert found.regions + rest == whole.regions
+    assert not whole.thin
 
 
 def test_wide_networks_on_boxes_are_walked_by_points():

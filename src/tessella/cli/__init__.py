@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from tessella.cli.commands import app
+from tessella.cli import pictures
 from tessella.errors import TessellaError
 
 
@@ -16,7 +16,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a file's name may not exist in the terminal's alphabet
     try:
-        app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
+        pictures.app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
     except TessellaError as error:
         if debug:
             raise

@@ -2,7 +2,6 @@
 
 import os
 from functools import partial
-from importlib.resources import as_file, files
 from typing import Annotated, Any
 
 import typer
@@ -447,41 +446,6 @@ def export(  # noqa: PLR0913  one parameter per option
         typer.echo(
             f"{output}: {columns} variables ({len(formulation.binaries)} binary), {rows} rows, bounds by {found.bounds.method}"
         )
-
-
-@app.command()
-def demo(*, as_json: AsJson = False, quiet: Quiet = False, _debug: Debug = False) -> None:
-    """Analyse a bundled network that was trained to read handwritten digits.
-
-    Examples
-    --------
-        tessella demo
-
-        tessella demo --json
-    """
-    with as_file(files("tessella") / "data" / "digits.onnx") as path:
-        network = tessella.load(path)
-    domain, out = Box.cube(0.0, 1.0, network.input_dim), drawing.console()
-    shown = not (as_json or quiet)
-    if shown:
-        out.print("A network trained on 8 x 8 images of handwritten digits, bundled with Tessella.\n")
-        drawing.print_network("digits.onnx", network, (domain,))
-        out.print()
-    found = _stability(network, domain, Method.MILP, 10.0, 0, shown=shown)
-    bounds = tessella.upper_bounds(network, domain, stability=found)
-    if shown:
-        drawing.warn_of_compiling_walks(domain.free_dim, network.widths[0])
-    counted = tessella.count(network, domain, seconds=60, stability=found)
-    if as_json:
-        drawing.print_json({"model": "digits.onnx", **bounds.to_dict(), "count": counted.to_dict()})
-        return
-    if shown:
-        drawing.print_stability("Which units ever change their state?", found)
-        out.print()
-    drawing.print_bounds(bounds.bounds, "How many linear regions can it have?", quiet=quiet)
-    if shown:
-        out.print("\nEach line is proved, loosest first. MAPS is log2 of the count: no fewer ReLUs could make as many regions.")
-        out.print(f"\nHow many does it have?  {drawing.sentence(counted)}")
 
 
 def _stability(  # noqa: PLR0913, PLR0917  the options of three commands

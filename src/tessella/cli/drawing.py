@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,12 @@ from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.probable.result import MIPBound
 from tessella.probable.result import Status as MIPBoundStatus
-from tessella.result import Bound, Side, format_count, format_maps, maps
+from tessella.result import Bound, Side, format_count, format_duration, format_maps, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
 Tick = Callable[[int, int], None]
+_PAUSE = 0.1  # seconds between updates of a line
 _LINES = 10  # repetitions shown at once
 
 
@@ -250,15 +252,6 @@ def print_note(found: Stability) -> None:
         typer.echo(text, err=True)
 
 
-def sentence(found: Count) -> str:
-    """A count in words."""
-    seconds = f"{found.seconds:.1f} s"
-    if found.exact is None:
-        ends = f"{format_count(found.lower, Side.LOWER)} and {format_count(found.upper, Side.UPPER)}"
-        return f"Between {ends}: stopped after {seconds}."
-    return f"Exactly {format_count(found.exact)} (2^{format_maps(found.exact)}), counted in {seconds}."
-
-
 def warn_of_compiling() -> None:
     """Say why the first run on a machine takes longer."""
     from tessella.kernel import simplex  # noqa: PLC0415  loads the compiler
@@ -313,6 +306,24 @@ def progress_bar(text: str, *, shown: bool) -> Generator[Tick]:
 
 
 @contextmanager
+def progress_line(text: str, *, shown: bool) -> Generator[Callable[[int], None] | None]:
+    """How many there are so far, on stderr and in a terminal only."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
+        told = perf_counter()
+
+        def tell(now: int) -> None:
+            nonlocal told
+            if perf_counter() - told > _PAUSE:
+                told = perf_counter()
+                screen.update(f"{now:,} {text}", refresh=True)
+
+        yield tell
+
+
+@contextmanager
 def live_bracket(title: str, *, shown: bool) -> Generator[Callable[[CountProgress], None] | None]:
     """The bounds so far, on stderr and in a terminal only."""
     if not shown or not sys.stderr.isatty():
@@ -340,7 +351,7 @@ def _repetitions(title: str, now: MIPBound) -> Table:
         then = replace(now, draws=now.draws[: count + 1])
         drawn.add_row(str(count + 1), str(then.draws[-1]), format_count(then.lower, Side.LOWER))
     drawn.caption, drawn.caption_justify = (
-        f"at least, with a probability of {100.0 * now.confidence:g} %, {_duration(now.seconds)}",
+        f"at least, with a probability of {100.0 * now.confidence:g} %, {format_duration(now.seconds)}",
         "left",
     )
     return drawn
@@ -352,9 +363,9 @@ def _standing(title: str, now: CountProgress) -> Table:
         drawn.add_column(justify=justify)
     for words, value, side in (("at least", now.lower, Side.LOWER), ("at most", now.upper, Side.UPPER)):
         drawn.add_row(words, format_count(value, side), f"2^{format_maps(value, side)}")
-    left = "" if now.seconds_left is None else f", {_duration(now.seconds_left)} left"
+    left = "" if now.seconds_left is None else f", {format_duration(now.seconds_left)} left"
     speed = f"{now.regions_per_second:,.0f} regions/s"
-    drawn.caption = f"{100.0 * now.share:.3g} % of the tree done, {speed}, {_duration(now.seconds)}{left}"
+    drawn.caption = f"{100.0 * now.share:.3g} % of the tree done, {speed}, {format_duration(now.seconds)}{left}"
     drawn.caption_justify = "left"
     return drawn
 
@@ -373,13 +384,6 @@ def live_estimate(title: str, *, shown: bool) -> Generator[Callable[[EstimatePro
 
     with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
         yield lambda now: screen.update(line(now), refresh=True)
-
-
-def _duration(seconds: float) -> str:
-    for size, name in ((365.25 * 86400.0, "years"), (86400.0, "days"), (3600.0, "h"), (60.0, "min")):
-        if seconds >= 2.0 * size:
-            return f"{seconds / size:,.0f} {name}" if seconds < 1e15 else "ages"
-    return f"{seconds:.0f} s"
 
 
 @contextmanager

@@ -32,12 +32,15 @@ only, and nothing is built.  Where the edge between two corners is cut, what a u
 cutting unit, times the ratio of what both gain along the edge; a section is as exact as the worst of its corners.  Where a sign or an order
 is not clear, the cell is cut as in the other layers.
 
+**Outlines.**  Where regions shall be drawn, with one or two inputs, the last layer is walked too, and each region's corners are written down in
+order, with the layers that made the walls between them.
+
 All compiled code of this walk is in this one file: the on-disk cache does not notice a changed callee in another file.  State is passed
 as plain arrays; tuples and views inside compiled code cost reference counting.  Nothing calls itself: that crashed when it was loaded from
 the cache.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -67,8 +70,9 @@ _LARGEST = 1e100  # networks whose rows may be larger are left to exact arithmet
 # whether it enters its layer, whether more than d walls may meet somewhere, whether its errors were bounded again, which of its
 # walls go through the apex, and whether that is its first corner
 _LAYER, _COUNT, _WAITING, _LENGTH, _SIGN, _PLACE, _SPLITS, _CUTS, _ENTERS, _TANGLED, _SHARP, _CENTRAL, _APEX = range(13)
-# what the walk knows: the cell on top, regions, thin prefixes, tests, how far it is guided, splits of the node it was given
-_TOP, _REGIONS, _FOUND, _TESTS, _GUIDED, _GIVEN = range(6)
+# what the walk knows: the cell on top, regions, thin prefixes, tests, how far it is guided, splits of the node it was given, outlines
+# written down, and corners of these
+_TOP, _REGIONS, _FOUND, _TESTS, _GUIDED, _GIVEN, _DRAWN, _PLACED = range(8)
 # of a layer: units, ReLUs, number of its first ReLU, its first row of weights
 _UNITS, _RELUS, _FIRST, _WEIGHTS = range(4)
 # errors of a layer's rows: norm, what one row inherits, what its own sum adds
@@ -593,6 +597,7 @@ def _cut(
     planes[plane, d + 3] = off
     origins[plane, 0] = layer if rows[layer, d + 2, k] <= 0.0 else -1
     origins[plane, 1] = places[layer, k]
+    origins[plane, 2] = layer if places[layer, k] >= 0 else -1
     return added if good else -1
 
 
@@ -774,6 +779,68 @@ def _report(length: int, layers: Any, pattern: Any, thin: Any, lengths: Any, sta
 
 
 @_compiled
+def _border(s: int, shared: int, slots: Any, origins: Any) -> int:
+    """The layer that made a wall, the first of them if there are several; -1 for a side of the domain."""
+    first, slot = -1, 0
+    shared &= _IS_APEX - 1
+    while shared:
+        if shared & 1:
+            layer = origins[slots[s, slot], 2]
+            first = layer if first < 0 or 0 <= layer < first else first
+        shared >>= 1
+        slot += 1
+    return first
+
+
+@_compiled
+def _draw(
+    s: int,
+    layers: Any,
+    points: Floats,
+    walls: Any,
+    slots: Any,
+    cells: Any,
+    origins: Any,
+    pattern: Any,
+    leaves: Any,
+    sizes: Any,
+    outlines: Floats,
+    borders: Any,
+    work: Floats,
+    marks: Any,
+    state: Any,
+) -> None:
+    """Write a region down: its pattern, and its corners in order, each with the layer of the wall from it to the next (or, on a line, at it)."""
+    d, n, number, first = points.shape[1], cells[s, _COUNT], state[_DRAWN], state[_PLACED]
+    for layer in range(len(layers)):
+        for i in range(layers[layer, _RELUS]):
+            leaves[number, layers[layer, _FIRST] + i] = pattern[layer, i]
+    x, y = 0.0, 0.0
+    for v in range(n):
+        x += points[s, 0, v] / n
+        y += points[s, d - 1, v] / n
+    for v in range(n):
+        work[0, v] = points[s, 0, v]
+        if d == 2:
+            work[0, v] = np.arctan2(points[s, 1, v] - y, points[s, 0, v] - x)
+        place = v
+        while place > 0 and work[0, marks[0, place - 1]] > work[0, v]:
+            marks[0, place] = marks[0, place - 1]
+            place -= 1
+        marks[0, place] = v
+    for q in range(n):
+        v = marks[0, q]
+        for c in range(d):
+            outlines[first + q, c] = points[s, c, v]
+        shared = walls[s, v]
+        if d == 2:
+            shared &= walls[s, marks[0, (q + 1) % n]]
+        borders[first + q] = _border(s, shared, slots, origins)
+    sizes[number] = n
+    state[_DRAWN], state[_PLACED] = number + 1, first + n
+
+
+@_compiled
 def walk(
     budget: int,
     layers: Any,
@@ -798,6 +865,10 @@ def walk(
     guide: Any,
     thin: Any,
     lengths: Any,
+    leaves: Any,
+    sizes: Any,
+    outlines: Floats,
+    borders: Any,
     before: Floats,
     work: Floats,
     marks: Any,
@@ -825,6 +896,8 @@ def walk(
         The decisions that lead to the node to begin with.
     thin, lengths
         Prefixes found thin.
+    leaves, sizes, outlines, borders
+        Where regions are written down, if there is room for any: patterns, numbers of corners, corners, and layers of walls.
     before, work, marks, grid, margins, ends, span
         Scratch.
     state
@@ -833,9 +906,9 @@ def walk(
     Returns
     -------
     status
-        DONE, SPENT, FULL (of thin prefixes), HIGHER (levels are needed), or LOST: the guide leads to no cell that one can see.
+        DONE, SPENT, FULL (of thin prefixes or outlines), HIGHER (levels are needed), or LOST: the guide leads to no cell that one can see.
     """
-    spent, status = 0, DONE
+    spent, status, drawing = 0, DONE, len(sizes) > 0
     while state[_TOP] >= 0 and status == DONE:
         s = state[_TOP]
         layer = cells[s, _LAYER]
@@ -887,7 +960,7 @@ def walk(
         parts = -1
         if count == 0:
             parts = 1
-        elif count > 0 and not more and guided < 0 and count <= _AT_ONCE and not cells[s, _TANGLED]:
+        elif count > 0 and not more and guided < 0 and count <= _AT_ONCE and not (cells[s, _TANGLED] or drawing):
             parts = _parts(s, points, walls, cells, ratios, waiting, rows, grid, margins, ends, work, marks)
         if count < 0 or status == LOST:
             pass
@@ -895,6 +968,10 @@ def walk(
             cells[s, _LAYER] = layer + 1
             cells[s, _ENTERS] = 1
         elif parts > 0:
+            if drawing:
+                _draw(
+                    s, layers, points, walls, slots, cells, origins, pattern, leaves, sizes, outlines, borders, work, marks, state
+                )  # fmt: skip
             state[_REGIONS] += parts
             state[_TOP] = s - 1
             spent += 4 * parts
@@ -936,10 +1013,11 @@ def walk(
             s = state[_TOP]
             pattern[cells[s, _LAYER], cells[s, _PLACE]] = cells[s, _SIGN]
             if state[_GUIDED] < 0:
-                if spent > budget:
-                    status = SPENT
-                elif state[_FOUND] + 2 > len(lengths):
+                full = drawing and (state[_DRAWN] == len(sizes) or state[_PLACED] + points.shape[2] > len(borders))
+                if full or state[_FOUND] + 2 > len(lengths):
                     status = FULL
+                elif spent > budget:
+                    status = SPENT
     return status
 
 
@@ -978,6 +1056,10 @@ class _Path(NamedTuple):
     guide: Any
     thin: Any
     lengths: Any
+    leaves: Any
+    sizes: Any
+    outlines: Floats
+    borders: Any
     before: Floats
     work: Floats
     marks: Any
@@ -986,6 +1068,16 @@ class _Path(NamedTuple):
     ends: Any
     span: Floats
     state: Any
+
+
+class Outlines(NamedTuple):
+    """Regions written down: one row of patterns and one size each, corners one after the other, and the layers that made the walls."""
+
+    patterns: Any
+    sizes: Any
+    corners: Floats
+    borders: Any
+    thin: tuple[bytes, ...] = ()
 
 
 class Vertices:
@@ -997,6 +1089,8 @@ class Vertices:
     ----------
     tree
         What is walked.
+    drawn
+        How many regions `outlines` writes down at a time; 0 for one that only counts.
 
     Examples
     --------
@@ -1006,13 +1100,14 @@ class Vertices:
     7
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, drawn: int = 0) -> None:
         """Copy the network and find the corners of the domain."""
         dim, walls = tree.scaled.weights[0].shape[1], len(tree.scaled.constants)
         self._network, self._first = _network(tree)
         self._relus = [int(relus) for relus in self._network.layers[:, _RELUS]]
         width, relus, depth = int(self._network.layers[:, _UNITS].max()), max(*self._relus, 1), len(self._relus)
         most, planes = _CORNERS[dim], 2 * dim + walls + tree.units + 2
+        room = 5 * drawn + most if drawn else 0  # most have three to five corners
         self._levels = _Levels(
             np.zeros((32, dim, most)),
             np.zeros((32, most), dtype=np.int64),
@@ -1024,7 +1119,7 @@ class Vertices:
         )
         self._path = _Path(
             np.zeros((planes, dim + 4)),
-            np.full((planes, 2), -1, dtype=np.int64),
+            np.full((planes, 3), -1, dtype=np.int64),
             np.zeros((depth, dim + 3, relus)),
             np.zeros((depth, relus), dtype=np.int64),
             np.zeros((depth, 3)),
@@ -1032,6 +1127,10 @@ class Vertices:
             np.zeros(tree.units, dtype=np.uint8),
             np.zeros((64, tree.units), dtype=np.uint8),
             np.zeros(64, dtype=np.int64),
+            np.zeros((drawn, tree.units), dtype=np.uint8),
+            np.zeros(drawn, dtype=np.int64),
+            np.zeros((room, dim)),
+            np.zeros(room, dtype=np.int64),
             np.zeros((dim + 1, width)),
             np.zeros((3, max(width, most))),
             np.zeros((7, max(width, 2 * most)), dtype=np.int64),
@@ -1039,7 +1138,7 @@ class Vertices:
             np.zeros((dim + 1, 2, _AT_ONCE)),
             np.zeros((dim + 1, 4, most), dtype=np.int64),
             np.zeros(3),
-            np.zeros(6, dtype=np.int64),
+            np.zeros(8, dtype=np.int64),
         )
         self._good = _is_moderate(self._network, self._first) and self._root(tree)
         self._start = tuple(np.copy(part[0]) for part in self._levels[:5])
@@ -1072,6 +1171,26 @@ class Vertices:
             elif status != DONE:
                 left = self._open()
         return Slice(regions, (*waiting, *left), tuple(thin), int(state[_TESTS]))
+
+    def outlines(self) -> Iterator[Outlines]:
+        """All regions of the tree, some at a time, and the prefixes that are thin; for one or two free inputs."""
+        path, state, status = self._path, self._path.state, SPENT
+        if not self._good:
+            yield Outlines(path.leaves[:0], path.sizes[:0], path.outlines[:0], path.borders[:0], (b"",))
+            return
+        state[:] = 0
+        self._load(Node())
+        while status in {SPENT, FULL, HIGHER}:
+            status = walk(_BUDGET, *self._network, *self._levels, *self._path)
+            thin = [path.thin[number, : path.lengths[number]].tobytes() for number in range(state[_FOUND])]
+            if status == LOST:
+                thin.append(b"")
+            drawn, placed = state[_DRAWN], state[_PLACED]
+            corners, borders = path.outlines[:placed].copy(), path.borders[:placed].copy()
+            state[_FOUND] = state[_REGIONS] = state[_DRAWN] = state[_PLACED] = 0
+            yield Outlines(path.leaves[:drawn].copy(), path.sizes[:drawn].copy(), corners, borders, tuple(thin))
+            if status == HIGHER:
+                self._levels = _Levels(*(np.concatenate([part, np.zeros_like(part)]) for part in self._levels))
 
     def _load(self, node: Node) -> None:
         """Begin at the root, guided to a node."""

@@ -183,6 +183,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     workers: int | None = None,
     progress: Callable[[EstimateProgress], None] | None = None,
     stability: Stability | None = None,
+    counting: bool = True,
 ) -> Estimate:
     """Estimate the number of full-dimensional regions of a network on a domain.
 
@@ -211,6 +212,8 @@ def estimate(  # noqa: PLR0913  one keyword per option
         Called about five times a second with an `EstimateProgress`.
     stability
         The units that never change their state on the domain, if they are known; else they are found by linear bounds.
+    counting
+        Whether to see first if the regions can be counted in time.
 
     Examples
     --------
@@ -234,7 +237,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
         begun += _prepare(many=domain.free_dim > _FEW)
     limit = seconds if seconds is not None else _SECONDS if probes is None else math.inf
     deadline = begun + limit
-    tried = _counted(known, tree, begun, deadline if probes is None else math.inf, executor, workers)
+    tried = _counted(known, tree, begun, deadline if counting and probes is None else math.inf, executor, workers)
     if tried is not None and (counted := tried.exact) is not None:
         return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, seconds=perf_counter() - begun)
     interrupted = tried is not None and tried.status is Status.INTERRUPTED

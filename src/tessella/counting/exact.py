@@ -17,7 +17,7 @@ it found is proved in whole numbers, by the first of these that works:
 The last is right from any basis; all before it only save time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -40,6 +40,7 @@ _NEVER, _CUTS, _ALWAYS = -1, 0, 1
 _LARGEST = 1024  # exponent of a floating-point number
 _GRID = 2.0**53  # points and multipliers are rounded to multiples of 1 / this
 _FLAT = 1e-13  # a margin nearer to 0 than this is rounding, and what belongs to it proves nothing
+_TINY = 1e-290  # more than all that underflow can have lost
 _PATIENCE = 100  # exchanges without progress
 _KEPT = 4_000_000  # coefficients kept for later calls
 _bits: Any = np.frompyfunc(int.bit_length, 1, 1)
@@ -80,16 +81,20 @@ class Exact:
 
     def count(self, prefix: bytes) -> int:
         """How many full-dimensional regions lie below a prefix; 0 if its cell has no interior."""
+        return sum(1 for _ in self.leaves(prefix))
+
+    def leaves(self, prefix: bytes) -> Iterator[bytes]:
+        """The decisions of all full-dimensional regions below a prefix."""
         rows = self._rows(prefix)
         point = None if rows is None else _inside(rows)
         if rows is None or point is None:
-            return 0
-        regions, stack = 0, [(prefix, rows, point)]
+            return
+        stack = [(prefix, rows, point)]
         while stack:
             cell, rows, point = stack.pop()
             cell, sides = self._next_cut(cell)
             if sides is None:
-                regions += 1
+                yield cell
                 continue
             for side in (0, 1):
                 row = sides[[side]]
@@ -98,7 +103,19 @@ class Exact:
                 there = point if (row.numbers @ point)[0] > 0 else _inside(smaller)
                 if there is not None:
                     stack.append((cell + bytes([side]), smaller, there))
-        return regions
+
+    def walls(self, prefix: bytes) -> list[tuple[int, list[int]]]:
+        """What is positive inside the cell of a prefix, each with the layer that says so, or -1 for the domain.
+
+        Coefficients and, last, a constant, of the free inputs scaled to [0, 1].
+        """
+        found = [] if self._walls is None else [(-1, row) for row in self._walls.numbers.tolist()]
+        for number, start in enumerate(self._starts[:-1]):
+            decisions = np.frombuffer(prefix[start : self._starts[number + 1]], dtype=np.uint8)
+            if len(decisions):
+                rows = self._level(number, prefix[:start]).rows[decisions, np.arange(len(decisions))]
+                found += [(number, row) for row in rows.numbers.tolist()]
+        return found
 
     def _next_cut(self, prefix: bytes) -> "tuple[bytes, _Rows | None]":
         """Decide units that have one state on the whole cube; the rows of both sides of the first other one, None at a leaf."""
@@ -297,17 +314,33 @@ def _inside(rows: _Rows) -> Point | None:
     if not len(rows.numbers):
         return _objects(np.array([1] * (rows.numbers.shape[1] - 1) + [2]))
     u, multipliers, basis = _guess(rows.floats)
-    margin = (rows.floats @ np.append(u, 1.0)).min()
-    if margin > _FLAT:
-        point = _objects(np.rint(np.append(u, 1.0) * _GRID))
-        if (rows.numbers @ point > 0).all():
+    u = np.append(np.rint(u * _GRID) / _GRID, 1.0)
+    values = rows.floats @ u
+    if values.min() > _FLAT:
+        point, unsure = _objects(u * _GRID), values <= _rounding(rows.floats, 1.0)
+        if not unsure.any() or (rows.numbers[unsure] @ point > 0).all():
             return point
-    elif margin < -_FLAT:
-        used = rows[multipliers > 0.0]
-        whole = _objects(np.rint(multipliers[multipliers > 0.0] * _GRID))
+    elif values.min() < -_FLAT:
+        used, multipliers = rows[multipliers > 0.0], multipliers[multipliers > 0.0]
+        if _is_negative(used.floats, multipliers):
+            return None
+        whole = _objects(np.rint(multipliers * _GRID))
         if whole.any() and _combined(used, whole * (used.scales.max() // used.scales)).most <= 0:
             return None
     return _settle(rows, basis)
+
+
+def _rounding(floats: Floats, shares: Floats | float) -> Floats:
+    """How far sums of a row's numbers, each times at most its share, may be from the truth: the numbers are rounded, and so are products and sums."""
+    terms = sum(floats.shape) + 16
+    return terms * 2.0**-52 * (np.abs(floats) * shares).sum(axis=-1) + _TINY
+
+
+def _is_negative(floats: Floats, multipliers: Floats) -> bool:
+    """Whether a combination of rows is negative on the whole cube, rounding allowed for."""
+    combined = multipliers @ floats
+    most = combined[-1] + np.maximum(combined[:-1], 0.0).sum()
+    return bool(most + _rounding(floats, multipliers[:, None]).sum() < 0.0)
 
 
 def _objects(values: npt.NDArray[Any]) -> Integers:

@@ -50,13 +50,15 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 _POINTS = 48  # points kept of a cell
-_POOL = 256  # points kept of any cells
+_POOL, _FEWER = 512, 256  # points kept of any cells; the second below wide first layers, where most questions are answered at once
+_BROAD = 17  # units of these
 _SETS = 1024  # bases kept of sets of hyperplanes
 _SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a tenth of that at most
 _SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
 _SURE = 1e-8  # a bound this far below zero is worth a proof
 _RATIO = 0.1  # a point is taken if it reaches this share of the bound
+_CHOICE = 2  # basic inputs whose distance from their ends is measured
 _NOISE = 1e-9  # of costs, against ties
 _REFACTOR_EVERY = 120
 _RESTARTS = 4
@@ -267,27 +269,36 @@ def _maximise(
                 vectors[0, p + c] += value * columns[j, c]
                 spots[0, c] += inner * columns[j, c]
             over = abs(value) - EDGE
+            scratch[0, q] = 0.0
             if over > CLOSE:
                 clipped = True
-                norm = 0.0
-                if p <= 10 or p > 64:  # as if the rows were orthogonal: where that was faster
-                    for i in range(k):
-                        norm += inverse[0, q, i] * inverse[0, q, i] * rows[lists[0, 0, i], p + 1]
-                else:
-                    for c in range(p):
-                        scratch[3, c] = 0.0
-                    for i in range(k):
-                        rate, row = inverse[0, q, i], lists[0, 0, i]
-                        for c in range(p):
-                            scratch[3, c] += rate * rows[row, c]
-                    for c in range(p):
-                        total = 0.0
-                        for e in range(p):
-                            total += gram[c, e] * scratch[3, e]
-                        norm += total * scratch[3, c]
-                score = over * over / norm
-                if score > best:
-                    leaving, best, violation = q, score, over if value > 0.0 else -over
+                norm = 0.0  # as if the rows were orthogonal
+                for i in range(k):
+                    norm += inverse[0, q, i] * inverse[0, q, i] * rows[lists[0, 0, i], p + 1]
+                scratch[0, q] = over * over / norm
+                scratch[1, q] = over if value > 0.0 else -over
+        for _ in range(_CHOICE if clipped else 0):  # of those that seem longest beyond their ends, the one that is
+            q = 0
+            for other in range(1, k):
+                q = other if scratch[0, other] > scratch[0, q] else q
+            if scratch[0, q] == 0.0:
+                break
+            for c in range(p):
+                scratch[3, c] = 0.0
+            for i in range(k):
+                rate, row = inverse[0, q, i], lists[0, 0, i]
+                for c in range(p):
+                    scratch[3, c] += rate * rows[row, c]
+            norm = 0.0
+            for c in range(p):
+                total = 0.0
+                for e in range(p):
+                    total += gram[c, e] * scratch[3, e]
+                norm += total * scratch[3, c]
+            scratch[0, q] = 0.0
+            score = scratch[1, q] * scratch[1, q] / norm
+            if score > best:
+                leaving, best, violation = q, score, scratch[1, q]
         far = 1.0
         for row in range(r):
             total = rows[row, p]
@@ -414,11 +425,21 @@ def _maximise(
             old, rate = costs[0, j], prices[0, j]
             new, sign = old + step * rate, rate if prices[1, j] < step else old
             costs[0, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
-        for j in range(n):
-            if prices[1, j] < step:
-                flip = 2.0 * EDGE if prices[0, j] > 0.0 else -2.0 * EDGE
-                for c in range(p):
-                    vectors[0, c] += flip * columns[j, c]
+        listed = order[n]
+        whole = listed - listed % 4
+        for i in range(0, whole, 4):  # four at a time; what the list has too many counts as nothing
+            j0, j1, j2, j3 = order[i], order[i + 1], order[i + 2], order[i + 3]
+            f0 = 0.0 if prices[1, j0] >= step else 2.0 * EDGE if prices[0, j0] > 0.0 else -2.0 * EDGE
+            f1 = 0.0 if prices[1, j1] >= step else 2.0 * EDGE if prices[0, j1] > 0.0 else -2.0 * EDGE
+            f2 = 0.0 if prices[1, j2] >= step else 2.0 * EDGE if prices[0, j2] > 0.0 else -2.0 * EDGE
+            f3 = 0.0 if prices[1, j3] >= step else 2.0 * EDGE if prices[0, j3] > 0.0 else -2.0 * EDGE
+            for c in range(p):
+                vectors[0, c] += f0 * columns[j0, c] + f1 * columns[j1, c] + f2 * columns[j2, c] + f3 * columns[j3, c]
+        for i in range(whole, listed):
+            j0 = order[i]
+            f0 = 0.0 if prices[1, j0] >= step else 2.0 * EDGE if prices[0, j0] > 0.0 else -2.0 * EDGE
+            for c in range(p):
+                vectors[0, c] += f0 * columns[j0, c]
         if entering >= 0:
             flip = EDGE if prices[0, entering] > 0.0 else -EDGE
             costs[0, entering] = 0.0
@@ -541,18 +562,18 @@ def _spread(f: int, r: int, size: int, b: int, blocks: Floats, held: Any, pool: 
 
 
 @_compiled
-def _surround(d: int, values: Floats, hull: Floats) -> bool:
+def _surround(level: int, d: int, values: Floats, hull: Floats) -> bool:
     """Whether the points of the basis surround zero for certain: its weights there are positive, whatever rounding did to them and to the values.
 
     With E = inverse times matrix - 1, the true weights are those of the inverse times (1 + E)^-1, so they differ by less than 2 |E| if that is small.
     """
-    top, drift = hull.shape[1], 0.0
+    top, drift = hull.shape[2], 0.0
     for i in range(d + 1):
         total = 0.0
         for q in range(d + 1):
-            at, entry = int(hull[top + 2, q]), hull[i, d]
+            at, entry = int(hull[level, top + 2, q]), hull[level, i, d]
             for j in range(d):
-                entry += hull[i, j] * hull[top + 1, j] * values[int(hull[top, j]), at]
+                entry += hull[level, i, j] * hull[level, top + 1, j] * values[int(hull[level, top, j]), at]
             total += abs(entry - 1.0) if i == q else abs(entry)
         drift = max(drift, total)
     if not drift < 0.1:
@@ -560,56 +581,68 @@ def _surround(d: int, values: Floats, hull: Floats) -> bool:
     for i in range(d + 1):
         error = 1e-12 + 2.0 * drift
         for j in range(d):
-            error += 2.0 * abs(hull[i, j]) * hull[top + 1, j] * _CLEAR
-        if not hull[i, d] > error:
+            error += 2.0 * abs(hull[level, i, j]) * hull[level, top + 1, j] * _CLEAR
+        if not hull[level, i, d] > error:
             return False
     return True
 
 
 @_compiled
-def _hull(members: int, number: int, values: Floats, hull: Floats) -> int:
-    """0 if some of the points surround zero in the values of the hyperplanes ``members``, which then meet in the cell; else how many they are, or -1.
+def _segment(e: int, number: int, values: Floats, hull: Floats) -> None:
+    """Begin a stack of hulls with one hyperplane: the points on either side that are farthest from it surround zero."""
+    top, low, high = hull.shape[2], 0, 0
+    for i in range(number):
+        low = i if values[e, i] < values[e, low] else low
+        high = i if values[e, i] > values[e, high] else high
+    scale = 1.0 / max(-values[e, low], values[e, high])
+    a, b = scale * values[e, low], scale * values[e, high]
+    hull[0, 0, 0], hull[0, 0, 1], hull[0, 1, 0], hull[0, 1, 1] = 1.0 / (a - b), -b / (a - b), -1.0 / (a - b), a / (a - b)
+    hull[0, top, 0], hull[0, top + 1, 0], hull[0, top + 2, 0], hull[0, top + 2, 1] = e, scale, low, high
 
-    A simplex method over weights of the points, from a simplex of artificial points around zero, whose weights it drives out.
-    Rows of ``hull``: its inverse, then: places of coordinates, scales, points of the basis, their cost row, the entering column.
+
+@_compiled
+def _extend(level: int, f: int, number: int, values: Floats, hull: Floats) -> None:
+    """Put a hull with one hyperplane more on the stack: the same points, and an artificial direction for what they leave of its value."""
+    top, d, high = hull.shape[2], level + 1, 1e-30
+    for i in range(number):
+        high = max(high, abs(values[f, i]))
+    scale, rest = 1.0 / high, 0.0
+    for j in range(d + 1):
+        total = 0.0
+        for i in range(d + 1):
+            total += scale * values[f, int(hull[level, top + 2, i])] * hull[level, i, j]
+        hull[level + 1, d + 1, j] = rest = total
+    turn = 0.25 if rest > 0.0 else -0.25
+    for i in range(d + 1):
+        for j in range(d):
+            hull[level + 1, i, j] = hull[level, i, j]
+        hull[level + 1, i, d], hull[level + 1, i, d + 1] = 0.0, hull[level, i, d]
+        hull[level + 1, top + 2, i] = hull[level, top + 2, i]
+    for j in range(d):
+        hull[level + 1, d + 1, j] *= turn
+        hull[level + 1, top, j], hull[level + 1, top + 1, j] = hull[level, top, j], hull[level, top + 1, j]
+    hull[level + 1, d + 1, d], hull[level + 1, d + 1, d + 1] = -turn, turn * rest
+    hull[level + 1, top, d], hull[level + 1, top + 1, d], hull[level + 1, top + 2, d + 1] = f, scale, -1.0
+
+
+@_compiled
+def _hull(level: int, number: int, values: Floats, hull: Floats) -> int:
+    """0 if some of the points surround zero in the values of a level's hyperplanes, which then meet in the cell; else how many they are, or -1.
+
+    A simplex method over weights of the points that drives the artificial direction out.
+    Rows of a level of ``hull``: its inverse, then: places of coordinates, scales, points of the basis, their cost row, the entering column.
     """
-    top = hull.shape[1]
-    d, rest = 0, members
-    f = 0
-    while rest:
-        if rest & 1:
-            hull[top, d] = f
-            d += 1
-        rest >>= 1
-        f += 1
-    spare = len(values) - 2
-    for j in range(d):
-        f = int(hull[top, j])
-        high = 1e-30
-        for i in range(number):
-            high = max(high, abs(values[f, i]))
-        hull[top + 1, j] = 1.0 / high
-    # artificial points: e_j * 4 and -(1, ..., 1) * 4, with weights near 1 / (d + 1)
+    top, d, spare, art = hull.shape[2], level + 1, len(values) - 2, level + 1
     for i in range(d + 1):
-        for j in range(d + 1):
-            hull[i, j] = -1.0 / (4.0 * (d + 1))
-        hull[i, d] = (1.0 + 0.01 * (i * i % 7) - 0.003 * i) / (d + 1)
-    for j in range(d):
-        hull[j, j] += 0.25
-    for i in range(d + 1):
-        hull[top + 2, i] = -1.0
-    artificial = d + 1
+        if hull[level, top + 2, i] < 0.0:
+            art = i
     for _ in range(20 * d + 40):
         for j in range(d + 1):
-            total = 0.0
-            for i in range(d + 1):
-                if hull[top + 2, i] < 0.0:
-                    total += hull[i, j]
-            hull[top + 3, j] = total
+            hull[level, top + 3, j] = hull[level, art, j]
         for i in range(number):
-            values[spare, i] = hull[top + 3, d]
+            values[spare, i] = hull[level, top + 3, d]
         for j in range(d):
-            f, rate = int(hull[top, j]), hull[top + 3, j] * hull[top + 1, j]
+            f, rate = int(hull[level, top, j]), hull[level, top + 3, j] * hull[level, top + 1, j]
             for i in range(number):
                 values[spare, i] += rate * values[f, i]
         best = values[spare, 0]
@@ -622,29 +655,27 @@ def _hull(members: int, number: int, values: Floats, hull: Floats) -> int:
             enter += 1
         leave, ratio = -1, np.inf
         for i in range(d + 1):
-            total = hull[i, d]
+            total = hull[level, i, d]
             for j in range(d):
-                total += hull[i, j] * hull[top + 1, j] * values[int(hull[top, j]), enter]
-            hull[top + 4, i] = total
+                total += hull[level, i, j] * hull[level, top + 1, j] * values[int(hull[level, top, j]), enter]
+            hull[level, top + 4, i] = total
             if total > 1e-9:
-                step = max(hull[i, d], 0.0) / total
-                if step < ratio or (step == ratio and hull[top + 2, i] < 0.0):
+                step = max(hull[level, i, d], 0.0) / total
+                if step < ratio or (step == ratio and i == art):
                     leave, ratio = i, step
         if leave < 0:
             return -1
-        pivot = hull[top + 4, leave]
+        pivot = hull[level, top + 4, leave]
         for j in range(d + 1):
-            hull[leave, j] /= pivot
+            hull[level, leave, j] /= pivot
         for i in range(d + 1):
             if i != leave:
-                rate = hull[top + 4, i]
+                rate = hull[level, top + 4, i]
                 for j in range(d + 1):
-                    hull[i, j] -= rate * hull[leave, j]
-        if hull[top + 2, leave] < 0.0:
-            artificial -= 1
-        hull[top + 2, leave] = enter
-        if artificial == 0:
-            return 0 if _surround(d, values, hull) else -1
+                    hull[level, i, j] -= rate * hull[level, leave, j]
+        hull[level, top + 2, leave] = enter
+        if leave == art:
+            return 0 if _surround(level, d, values, hull) else -1
     return -1
 
 
@@ -722,11 +753,12 @@ def _faces(
             spots[1, c] = blocks[b, i, c]
         _throw(spots, pool, counters)
     number = size + held[b]
-    result, against, top = 1, 0, hull.shape[1]
+    result, against, top = 1, 0, hull.shape[2]
     for e in range(crossing - 1, -1, -1):
         level = 0
         masks[1, 0], masks[2, 0], masks[3, 0] = 1 << e, ((1 << crossing) - 1) ^ ((1 << (e + 1)) - 1), 0
         masks[4, 0], masks[5, 0] = crossing - 1, 1
+        _segment(e, number, values, hull)
         while level >= 0:
             members, candidates, f = masks[1, level], masks[2, level], masks[4, level]
             while f >= 0 and not candidates >> f & 1:
@@ -746,8 +778,10 @@ def _faces(
                     face = False
                     break
             rounds = 0
+            if face:
+                _extend(level, f, number, values, hull)
             while face:
-                d = _hull(tried, number, values, hull)
+                d = _hull(level + 1, number, values, hull)
                 if d == 0:
                     break
                 if d < 0 or rounds > _ROUNDS:
@@ -758,7 +792,7 @@ def _faces(
                 for c in range(p + 1):
                     rows[r, c] = 0.0
                 for j in range(d):
-                    g, rate = int(hull[top, j]), hull[top + 3, j] * hull[top + 1, j]
+                    g, rate = int(hull[level + 1, top, j]), hull[level + 1, top + 3, j] * hull[level + 1, top + 1, j]
                     total += abs(rate) * planes[g, p + 2]
                     for c in range(p + 1):
                         rows[r, c] += rate * planes[g, c]
@@ -777,7 +811,7 @@ def _faces(
                 else:
                     key = 0
                     for j in range(d):
-                        key = key * 31 + masks[6, int(hull[top, j])]
+                        key = key * 31 + masks[6, int(hull[level + 1, top, j])]
                     key = 2 * len(unit_of) + key % _SETS
                     status = _maximise(r, b, key, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
                 if status == UNCLEAR:
@@ -785,8 +819,8 @@ def _faces(
                 if status == INFEASIBLE:
                     face, found = False, 0
                     for j in range(d):
-                        if abs(hull[top + 3, j] * hull[top + 1, j]) > 0.0:
-                            found |= 1 << int(hull[top, j])
+                        if abs(hull[level + 1, top + 3, j] * hull[level + 1, top + 1, j]) > 0.0:
+                            found |= 1 << int(hull[level + 1, top, j])
                     if against == masks.shape[1]:
                         return -1
                     masks[0, against] = found
@@ -999,11 +1033,11 @@ class Hulls(Simplex):
         self._held = np.zeros(units + 2, dtype=np.int64)
         self._held[0] = min(len(corners), held - 4)
         self._blocks[0, : self._held[0]] = corners[: self._held[0]]
-        self._pool = np.zeros((p, _POOL))
+        self._pool = np.zeros((p, _POOL if p < _BROAD else _FEWER))
         self._pool[:, : len(corners)] = corners.T
         self._pooled = len(corners)
-        self._values = np.zeros((MOST_FACES + 4, _POOL + held + 512))
-        self._hull = np.zeros((MOST_FACES + 8, MOST_FACES + 2))
+        self._values = np.zeros((MOST_FACES + 4, self._pool.shape[1] + held + 512))
+        self._hull = np.zeros((MOST_FACES + 1, MOST_FACES + 8, MOST_FACES + 2))
         self._spots = np.zeros((3, p))
         self._picks = np.zeros((4, basis), dtype=np.int64)
         self._bases = np.zeros((2 * units + _SETS + 1, 2 * basis + 2), dtype=np.int64)

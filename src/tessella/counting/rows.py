@@ -14,7 +14,7 @@ from tessella.network import Floats
 
 ROUNDING = 1e-12  # the largest relative error of a row that is trusted
 EPS = 2.220446049250313e-16
-_BLOCK = 64  # breakpoints that are looked through at once
+_FEW = 16  # breakpoints that are put in order
 
 # places of the counters that both walks have
 TESTS, ITERATIONS, REGIONS, POSITION, STATE, ROWS, DOWN, LEFT, SPLITS, PLAIN = range(10)
@@ -81,8 +81,9 @@ def price(light: Any, scratch: Floats, prices: Any) -> None:
 def turning(s: int, need: float, limit: float, costs: Any, prices: Any, bits: Any, order: Any) -> int:
     """The input at which the falling dual function turns: breakpoints before it add up to less than is needed; -1 if none before the limit.
 
-    Prices 1 becomes the breakpoints (infinite where there is none), prices 2 their weights.  The integers behind positive floats are in the same order, so that
-    halving intervals of them separates breakpoints of any size; the passes over all inputs are vectorised, unlike a sort.
+    Prices 1 becomes the breakpoints (infinite where there is none), prices 2 their weights.  The list of all inputs with a breakpoint up to there goes to ``order``,
+    and its length to the end of that; some of the list may lie beyond.
+    Where to cut is interpolated; the passes over all inputs are vectorised, unlike a sort, where comparisons are of the integers behind positive floats.
     """
     n = costs.shape[1]
     none, zero, one, two, end = np.float32(np.inf), np.float32(0.0), np.float32(1.0), np.float32(2.0), np.float32(limit)
@@ -90,49 +91,69 @@ def turning(s: int, need: float, limit: float, costs: Any, prices: Any, bits: An
         step = -costs[s, j] / prices[0, j]
         prices[1, j] = step if step > zero else none
         prices[2, j] = two * abs(prices[0, j])
-    total, most = zero, zero
+    total, most, size, square = zero, zero, zero, zero
     for j in range(n):
         inside = prices[1, j] < end
         total += prices[2, j] if inside else zero
         most += one if inside else zero
-    if total < need or most == zero:
-        return -1
-    prices[3, 0] = end
-    smallest, high, least, below = bits[1, 0], np.int64(bits[3, 0]), zero, zero
     for j in range(n):
-        smallest = min(smallest, bits[1, j])
-    low = np.int64(smallest)
-    while most - least > np.float32(6.0) and high - low > 1:
-        cut = np.int32((low + high) // 2)
-        part, count = zero, zero
+        size += abs(costs[s, j])
+    for j in range(n):
+        square += prices[2, j] * prices[2, j]
+    turns = total >= need and most > zero
+    # between which breakpoints it lies: guessed as if costs were drawn from one distribution, then interpolated; every other time halved
+    prices[3, 0] = end
+    low, high, least, below, above = np.int64(0), np.int64(bits[3, 0]), zero, zero, total
+    cut, tries = np.float32(4.0 * need * size / (n * square)) if turns else zero, 0
+    while turns and most - least > np.float32(_FEW) and high - low > 1:
+        prices[3, 0] = cut
+        middle = np.int64(bits[3, 0])
+        if not low < middle < high:
+            middle = (low + high) // 2
+        edge, part, count = np.int32(middle), zero, zero
         for j in range(n):
-            inside = bits[1, j] < cut
+            inside = bits[1, j] < edge
             part += prices[2, j] if inside else zero
             count += one if inside else zero
         if part >= need:
-            high, most = np.int64(cut), count
+            high, most, above = middle, count, part
         else:
-            low, least, below = np.int64(cut), count, part
-    found, first, last = 0, np.int32(low), np.int32(high)
-    for block in range(0, n, _BLOCK):
-        count = zero
-        for j in range(block, min(block + _BLOCK, n)):
-            count += one if (bits[1, j] >= first) & (bits[1, j] < last) else zero
-        if count > zero:
-            for j in range(block, min(block + _BLOCK, n)):
-                if (bits[1, j] >= first) & (bits[1, j] < last):
-                    order[found] = j
-                    found += 1
-    for place in range(found):
-        best = place
-        for i in range(place + 1, found):
+            low, least, below = middle, count, part
+        tries += 1
+        if tries == 1:
+            cut *= np.float32(need / max(part, np.float32(1e-30))) * (np.float32(0.9) if part >= need else np.float32(1.1))
+        elif tries % 2:
+            cut = zero
+        else:
+            bits[3, 0] = np.int32(low)
+            first = prices[3, 0]
+            bits[3, 0] = np.int32(high)
+            cut = first + (prices[3, 0] - first) * np.float32((need - below) / (above - below))
+    bits[3, 0] = np.int32(low)
+    start = prices[3, 0]
+    bits[3, 0] = np.int32(high)
+    edge, found = bits[3, 0], 0
+    for j in range(n):  # no branch: half of the guesses would be wrong
+        order[found] = j
+        found += 1 if bits[1, j] < edge else 0
+    order[n] = found
+    if not turns:
+        return -1
+    first, last = n + 1, n + 1
+    for i in range(found):
+        order[last] = order[i]
+        last += 1 if prices[1, order[i]] >= start else 0
+    while first < last:
+        best = first
+        for i in range(first + 1, last):
             if prices[1, order[i]] < prices[1, order[best]]:
                 best = i
-        order[place], order[best] = order[best], order[place]
-        below += prices[2, order[place]]
+        order[first], order[best] = order[best], order[first]
+        below += prices[2, order[first]]
         if below >= need:
-            return order[place]
-    return order[found - 1] if found else -1
+            return order[first]
+        first += 1
+    return order[last - 1] if last > n + 1 else -1
 
 
 @_compiled

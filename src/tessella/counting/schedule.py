@@ -34,7 +34,7 @@ _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
 _FEW = 16  # regions: what may hold more is not counted by exact arithmetic in one go
 _MOST_CREWS = 2  # trees whose walkers a worker process keeps
 _PLANES = 6  # free inputs up to which cells are held by their vertices
-_WIDE = 8  # units of the first layer from which on points are used
+_WIDE = 6  # units of the first layer from which on points are used
 _MANY = 128  # inputs from which on they are: faster with 784, slower with 16
 
 

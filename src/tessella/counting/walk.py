@@ -340,7 +340,8 @@ def _solve(
             old, rate = costs[s, j], prices[0, j]
             new, sign = old + step * rate, rate if prices[1, j] < step else old
             costs[s, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
-        for j in range(n):
+        for i in range(order[n]):
+            j = order[i]
             if prices[1, j] < step:
                 flip = 2.0 * EDGE if prices[0, j] > 0.0 else -2.0 * EDGE
                 if identity:
@@ -1004,7 +1005,7 @@ class Simplex:
         rng = np.random.default_rng(inputs)
         self._start = (rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs) / inputs).astype(np.float32)
         self._light = self._frame.astype(np.float32)
-        self._order = np.zeros(inputs + 1, dtype=np.int64)
+        self._order = np.zeros(2 * inputs + 2, dtype=np.int64)
         self._lists = np.zeros((deepest, 3, max(basis, 2)), dtype=np.int64)
         self._inverse = np.zeros((deepest + 1, basis, basis))
         self._vectors = np.zeros((deepest, 2 * p + basis))
@@ -1080,7 +1081,7 @@ class Simplex:
                 if self._careful and counters[POSITION] > len(node.prefix):  # the hard step is done
                     waiting += [(found, False) for found in self._open(node)]
                     break
-                if late and not self._careful:
+                if late and not self._careful and status != DONE:  # a node that was done as hard or thin is told already
                     left += self._open(node)
                     break
         return Slice(int(counters[REGIONS]), (*(node for node, _ in waiting), *left), tuple(thin), int(counters[TESTS]))

@@ -1,0 +1,245 @@
+"""The report's figures.  Colours are those of Okabe and Ito, and every series has its own marker too."""
+
+import math
+from collections.abc import Sequence
+from io import BytesIO
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+import tessella
+from experiments.paper import published
+from experiments.paper.index import UNITS
+from experiments.paper.summary import LARGE, Fit, Row, configurations, fit, points
+from experiments.paper.tasks import XOR
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS: Final = {2: "#CC79A7", 3: "#E69F00", 4: "#56B4E9", 5: "#0072B2"}
+MARKERS: Final = {2: "v", 3: "s", 4: "D", 5: "o"}
+BLACK, GREY, VERMILION, GREEN = "#000000", "#666666", "#D55E00", "#009E73"
+SETTINGS: Final = {
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#e4e4e4",
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "svg.hashsalt": "tessella",
+    "pdf.fonttype": 42,
+    "figure.dpi": 110,
+}
+
+
+def figures(networks: Sequence[Row]) -> "dict[str, Figure]":
+    """All of them, by the name of their file.
+
+    Parameters
+    ----------
+    networks
+        What is known.
+    """
+    try:
+        import matplotlib as mpl  # noqa: PLC0415  optional
+    except ImportError as error:
+        msg = "figures need matplotlib, which is not installed; install it with: pip install 'tessella[plot]'"
+        raise tessella.MissingPackage(msg) from error
+    wide = [row for row in networks if not row.narrow]
+    with mpl.rc_context(SETTINGS):
+        return {
+            "bounds": bounds(networks),
+            "times": times(networks),
+            "accuracy": accuracy(wide, "without layers of 3 units or fewer"),
+            "accuracy-all": accuracy(networks, "all configurations"),
+            "estimate": estimate(networks),
+        }
+
+
+def image(figure: "Figure", kind: str) -> bytes:
+    """A figure as ``svg``, ``png`` or ``pdf``; the same figure gives the same bytes."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    file, dates = BytesIO(), {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+    with mpl.rc_context(SETTINGS):
+        figure.savefig(file, format=kind, metadata=dates[kind], facecolor="white")
+    return file.getvalue()
+
+
+def bounds(networks: Sequence[Row]) -> "Figure":
+    """Figure 2, top: bounds and counts against the configuration; ours and the paper's."""
+    figure = _figure(10.4, 5.2)
+    axes = figure.subplots(1, 2, sharey=True)
+    ours = [
+        {
+            "n1": each.n1,
+            "exact": each.maps,
+            "counted": each.counted == each.networks,
+            "empirical_ub": each.empirical,
+            "configuration_ub": each.configuration,
+            **{f"xor{size}_lb": value for size, value in each.xor.items()},
+        }
+        for each in configurations(networks)
+    ]
+    theirs = [{**row, "counted": True} for row in published.bounds().values()]
+    per = {sum(row.key.n1 == each["n1"] for row in networks) for each in ours}
+    many = f"{min(per)}" if len(per) == 1 else f"{min(per)} to {max(per)}"
+    plural = "network" if per == {1} else "networks"
+    for place, table, title in (
+        (axes[0], ours, f"ours: means of {many} {plural}"),
+        (axes[1], theirs, "paper: means of 10 networks"),
+    ):
+        _bounds_panel(place, table)
+        place.set_title(title, loc="left")
+    axes[0].set_ylabel("MAPS (log2 of the number of regions)")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return figure
+
+
+def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]]) -> None:
+    def line(name: str, **style: Any) -> None:
+        known = [(row["n1"], row[name]) for row in table if row.get(name) is not None]
+        axes.plot([x for x, _ in known], [y for _, y in known], markersize=4.5, linewidth=1.2, **style)
+
+    line("configuration_ub", color=BLACK, marker="s", label="Configuration UB")
+    line("empirical_ub", color=VERMILION, marker="^", label="Empirical UB")
+    line("exact", color=GREEN, marker="o", label="number of regions, counted")
+    guessed = [row for row in table if not row["counted"] and row["exact"] is not None]
+    x, y = [row["n1"] for row in guessed], [row["exact"] for row in guessed]
+    label = "the same, with networks that are only estimated"
+    axes.plot(x, y, "o", color=GREEN, markerfacecolor="white", markersize=4.5, label=label)
+    for size in sorted(XOR.values(), reverse=True):
+        line(f"xor{size}_lb", color=COLOURS[size], marker=MARKERS[size], linestyle="--", label=f"XOR-{size} LB (95 %)")
+    axes.set_xticks(range(1, UNITS), [f"{n1};{UNITS - n1};10" for n1 in range(1, UNITS)], rotation=90)
+    axes.set_xlabel("ReLUs in each layer")
+    axes.set_ylim(bottom=-0.5)
+
+
+def times(networks: Sequence[Row]) -> "Figure":
+    """Figure 2, bottom: seconds for the approximation against seconds for the exact count; ours and the paper's."""
+    figure = _figure(10.4, 4.9)
+    axes = figure.subplots(1, 2)
+    counted = [row for row in networks if row.exact is not None]
+    ours = [
+        {"exact_s": row.seconds["count"], "small": (row.maps or 0.0) < LARGE}
+        | {f"xor{size}_s": row.seconds[f"xor-{size}"] for size in row.xor}
+        for row in counted
+    ]
+    _times_panel(axes[0], ours)
+    axes[0].set_title(f"ours: CPU seconds of one core, {len(ours)} networks counted", loc="left")
+    theirs = published.times()
+    _times_panel(axes[1], theirs)
+    axes[1].set_title(f"paper: seconds on 40 cores, {len(theirs)} networks", loc="left")
+    axes[0].set_ylabel("seconds for the XOR-k lower bound")
+    handles, labels = axes[1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5)
+    return figure
+
+
+def _times_panel(axes: "Axes", table: Sequence[Any]) -> None:
+    for size in sorted(XOR.values(), reverse=True):
+        for small, face in ((False, COLOURS[size]), (True, "none")):
+            here = [row for row in table if bool(row["small"]) is small and f"xor{size}_s" in row]
+            x, y = [row["exact_s"] for row in here], [row[f"xor{size}_s"] for row in here]
+            label = f"XOR-{size}, {'small (MAPS < 12)' if small else 'large'}"
+            style = {"markerfacecolor": face, "markeredgecolor": COLOURS[size], "markersize": 4.0, "linestyle": "none"}
+            axes.plot(x, y, marker=MARKERS[size], alpha=0.85, label=label, **style)
+    axes.set_xlabel("seconds for the exact count")
+    if not table:
+        _nothing(axes)
+        return
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    low = max(axes.get_xlim()[0], axes.get_ylim()[0])
+    high = min(axes.get_xlim()[1], axes.get_ylim()[1])
+    if low < high:
+        axes.plot([low, high], [low, high], color=BLACK, linewidth=1.0, label="equal times")
+
+
+def accuracy(networks: Sequence[Row], title: str) -> "Figure":
+    """Figure 3: errors against MAPS, exact and APP-k, with regressions and correlations."""
+    figure = _figure(10.4, 5.6)
+    figure.suptitle(f"{title}: {len(networks)} networks", x=0.01, ha="left", fontsize=10)
+    grid = figure.subplots(2, len(XOR), sharey="row", sharex=True, squeeze=False)
+    handles: dict[str, Any] = {}
+    for line, (outcome, words) in enumerate((("cross_entropy", "training cross-entropy"), ("test_error", "test error, %"))):
+        for place, size in zip(grid[line], XOR.values(), strict=True):
+            for chosen, colour, marker in ((None, BLACK, "."), (size, COLOURS[size], MARKERS[size])):
+                here = points(networks, chosen, outcome)
+                name = "number of regions (counted, or estimated)" if chosen is None else f"APP-{size}"
+                (handles[name],) = place.plot(
+                    [x for x, _ in here], [y for _, y in here], marker, color=colour, markersize=3.5, alpha=0.6
+                )
+                if (found := fit(here)) is not None:
+                    _regression(place, here, found, colour, chosen is None)
+        grid[line][0].set_ylabel(words)
+    for place, size in zip(grid[1], XOR.values(), strict=True):
+        place.set_xlabel(f"MAPS, exact and APP-{size}")
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
+    return figure
+
+
+def _regression(axes: "Axes", here: Sequence[tuple[float, float]], found: Fit, colour: str, count: bool) -> None:  # noqa: FBT001
+    x = np.array([min(x for x, _ in here), max(x for x, _ in here)])
+    axes.plot(x, found.slope * x + found.intercept, color=colour, linewidth=2.0)
+    where, anchor = (0.02, "left") if count else (0.98, "right")
+    text = f"r = {found.correlation:.2f}"
+    axes.text(where, 1.02, text, color=colour, fontsize=8, ha=anchor, va="bottom", transform=axes.transAxes)
+
+
+def estimate(networks: Sequence[Row]) -> "Figure":
+    """What the paper could not draw: the estimate and its bound against the exact count, beside XOR-k."""
+    from matplotlib.ticker import NullFormatter  # noqa: PLC0415
+
+    figure = _figure(10.4, 4.9)
+    axes = figure.subplots(1, 2)
+    counted = [row for row in networks if row.exact is not None and row.estimate is not None and row.estimate_lower]
+    drawn = [row for row in counted if row.relative_error]
+    for size in sorted(XOR.values()):
+        here = [row for row in counted if size in row.xor]
+        y = [math.log2(row.xor_lower[size] / row.exact) for row in here if row.exact]
+        axes[0].plot(
+            [row.exact for row in here], y, MARKERS[size], color=COLOURS[size], markersize=4.0, label=f"XOR-{size} LB (95 %)"
+        )
+    _estimate_panel(axes[0], drawn)
+    axes[0].set_title("bits above or below the count", loc="left")
+    axes[0].set_ylabel("log2(claim / count)")
+    _estimate_panel(axes[1], drawn, spread=True)
+    axes[1].set_title("the estimate, with 2 standard errors, and its bound", loc="left")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    for place in axes:
+        if counted:
+            place.set_xscale("log")
+            place.xaxis.set_minor_formatter(NullFormatter())
+        else:
+            _nothing(place)
+        place.axhline(0.0, color=BLACK, linewidth=1.0)
+        place.set_xlabel("number of regions, counted exactly")
+    return figure
+
+
+def _estimate_panel(axes: "Axes", drawn: Sequence[Row], *, spread: bool = False) -> None:
+    x = [row.exact or 1 for row in drawn]
+    y = [(row.estimate or 0.0) - math.log2(row.exact or 1) for row in drawn]
+    if spread:
+        ends = [[-math.log2(max(1.0 - 2.0 * (row.relative_error or 0.0), 0.05)) for row in drawn]]
+        ends += [[math.log2(1.0 + 2.0 * (row.relative_error or 0.0)) for row in drawn]]
+        axes.errorbar(x, y, yerr=ends, fmt="none", ecolor=GREY, elinewidth=0.8)
+    lower = [math.log2((row.estimate_lower or 1) / (row.exact or 1)) for row in drawn]
+    axes.plot(x, y, "o", color=GREEN, markersize=4.0, label="estimate")
+    axes.plot(x, lower, "^", color=VERMILION, markersize=4.0, label="the estimate's lower bound (95 %)")
+
+
+def _nothing(axes: "Axes") -> None:
+    axes.text(0.5, 0.6, "no network is counted yet", ha="center", color=GREY, transform=axes.transAxes)
+
+
+def _figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    return Figure(figsize=(width, height), layout="constrained")

@@ -1,0 +1,66 @@
+"""Numbers and errors of the command line, for all commands of the experiment."""
+
+import argparse
+from collections.abc import Iterable
+
+import tessella
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on."""
+    return _whole(text, 1)
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 on."""
+    return _whole(text, 0)
+
+
+def rate(text: str) -> float:
+    """A positive, finite number."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number < float("inf"):
+        msg = f"{text!r} is no positive number"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+def share(text: str) -> float:
+    """A number between 0 and 1."""
+    number = rate(text)
+    if number >= 1.0:
+        msg = f"{text!r} does not lie between 0 and 1"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+def seeds_of(texts: Iterable[str]) -> set[int]:
+    """Seeds written one by one, or as ranges.
+
+    Examples
+    --------
+    >>> sorted(seeds_of(["0-2", "7"]))
+    [0, 1, 2, 7]
+    """
+    found = set[int]()
+    for text in texts:
+        first, _, last = text.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() or not _) and int(first) <= int(last or first)):
+            msg = f"--seeds {text}: expected whole numbers such as 3, or ranges such as 0-2"
+            raise tessella.OptionError(msg)
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _whole(text: str, least: int) -> int:
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        msg = f"{text!r} is no whole number of at least {least}"
+        raise argparse.ArgumentTypeError(msg)
+    return number

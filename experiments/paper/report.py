@@ -1,0 +1,54 @@
+"""From results to a page, figures and tables."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import tessella
+from experiments.paper.figures import figures, image
+from experiments.paper.page import fill, page
+from experiments.paper.results import RESULTS, Results
+from experiments.paper.summary import rows
+from experiments.paper.tables import tables
+
+
+def report(folder: Path, out: Path, pictures: Path | None, kinds: Sequence[str], markdown: Path | None) -> list[Path]:
+    """Write the report.
+
+    Parameters
+    ----------
+    folder
+        Of the results.
+    out
+        The HTML page.
+    pictures, kinds
+        Where single figures go, and as what; None for nowhere.
+    markdown
+        A page whose tables are replaced; None for none.
+
+    Returns
+    -------
+    The files that were written.
+    """
+    results = Results.read(folder)
+    networks = rows(results)
+    if not networks:
+        msg = f"{folder / RESULTS}: has no network with upper bounds yet; make results with: python -m experiments.paper run"
+        raise tessella.FileMissing(msg)
+    texts = tables(results, networks)
+    filled = None if markdown is None else fill(markdown, texts)
+    drawn = figures(networks)
+    images = {(name, "svg"): image(each, "svg") for name, each in drawn.items()}
+    files = {out: page(results, networks, texts, {name: content for (name, _), content in images.items()}).encode()}
+    if pictures is not None:
+        for name, kind in ((name, kind) for name in drawn for kind in kinds):
+            files[pictures / f"{name}.{kind}"] = images.get((name, kind)) or image(drawn[name], kind)
+    if markdown is not None and filled is not None:
+        files[markdown] = filled.encode()
+    try:
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    except OSError as error:
+        msg = f"{error.filename}: cannot be written ({error.strerror}); choose another place"
+        raise tessella.FileError(msg) from error
+    return list(files)

@@ -1,0 +1,239 @@
+"""Measure the networks of a folder, task by task, and write each result down at once."""
+
+import multiprocessing
+import signal
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import tessella
+from experiments.paper.index import Folder, Key
+from experiments.paper.results import Record, Results
+from experiments.paper.tasks import Settings, Subject, Work, perform
+
+Item = tuple[Key, str]
+
+
+@dataclass(slots=True)
+class Measuring:
+    """What is to be done, what is under way, and what is known.
+
+    Parameters
+    ----------
+    nets
+        The folder of networks.
+    results
+        What is known.
+    tasks
+        Which tasks, in order.
+    settings
+        What was chosen.
+    index
+        What the index says of each network asked for.
+    fingerprints
+        Of each of these, as it is counted.
+    checkpoints
+        Whether counts keep what is finished in the folder of results; other machines do not see that.
+    """
+
+    nets: Folder
+    results: Results
+    tasks: Sequence[str]
+    settings: Settings
+    index: dict[Key, dict[str, Any]]
+    fingerprints: dict[Key, str]
+    checkpoints: bool = True
+    under_way: dict[Item, float] = field(default_factory=dict[Item, float])
+    failed: dict[Item, str] = field(default_factory=dict[Item, str])
+    begun: float = field(default_factory=perf_counter)
+
+    @classmethod
+    def of(cls, nets: Path, out: Path, keys: Sequence[Key], tasks: Sequence[str], settings: Settings) -> "Measuring":
+        """All of these networks; refuses missing ones, and results of others."""
+        folder = Folder(nets)
+        index = folder.records()
+        absent = [key for key in keys if key not in index]
+        if absent or not keys:
+            what = f"no trained network {absent[0].file}" if absent else "no trained networks"
+            msg = f"{nets}: {what} here; make them with: python -m experiments.paper train"
+            raise tessella.FileMissing(msg)
+        fingerprints = {key: Subject.of(arrays(nets / key.file)).network.fingerprint for key in keys}
+        results = Results.read(out)
+        results.check(fingerprints)
+        return cls(folder, results, tasks, settings, {key: index[key] for key in keys}, fingerprints)
+
+    def left(self) -> list[Item]:
+        """What is still to be done, first things first: counts last, small ones before large ones."""
+        items = [
+            (key, task)
+            for key in self.index
+            for task in self.tasks
+            if (key, task) not in self.failed and not self.results.settled(key, task, self.settings)
+        ]
+        return sorted(items, key=self._order)
+
+    def _order(self, item: Item) -> tuple[float, ...]:
+        key, task = item
+        place = float(self.tasks.index(task))
+        return (1.0, self.expected(key), *key) if task == "count" else (0.0, key.seed, key.n1, place)
+
+    def expected(self, key: Key) -> float:
+        """How many regions a network has, as its estimate says."""
+        known = self.results.value(key, "estimate")
+        return float(known["mean"]) if known else float("inf")
+
+    def next(self) -> Item | None:
+        """What to begin now, if anything can be."""
+        for item in self.left():
+            if item not in self.under_way and self.results.ready(*item):
+                return item
+        return None
+
+    def work(self, item: Item) -> Work:
+        """A task with all that it needs."""
+        key, task = item
+        known = {name: value for name in ("stability", "estimate") if (value := self.results.value(key, name)) is not None}
+        checkpoint = None
+        if task == "count" and self.checkpoints:
+            checkpoint = self.results.path.parent / "checkpoints" / f"{self.fingerprints[key][:16]}.db"
+            checkpoint.parent.mkdir(exist_ok=True)
+        return Work(task, arrays(self.nets.path / key.file), self.index[key], known, self.settings, checkpoint)
+
+    def time_left(self, workers: int) -> tuple[float, bool]:
+        """Seconds until the end, going by what is done (tasks of the same kind and first layer, speeds of counts); and whether that is all."""
+        tasks, speeds = self._past()
+        total, now, whole = 0.0, perf_counter(), True
+        for key, task in self.left():
+            alike = (
+                [tasks[task, key.n1]]
+                if (task, key.n1) in tasks
+                else [value for (name, _), value in tasks.items() if name == task]
+            )
+            if task == "count" and speeds and self.expected(key) < float("inf"):
+                nearest = min(speeds, key=lambda n1: abs(n1 - key.n1))
+                alike = [min(self.expected(key) / speeds[nearest], self.settings.exact_seconds)]
+            whole = whole and bool(alike)
+            total += max(max(alike, default=0.0) - (now - self.under_way.get((key, task), now)), 0.0)
+        return total / workers, whole
+
+    def _past(self) -> tuple[dict[tuple[str, int], float], dict[int, float]]:
+        """Median seconds by task and first layer, and regions per second by first layer."""
+        tasks, speeds = dict[tuple[str, int], list[float]](), dict[int, list[float]]()
+        for (key, task), record in self.results.records.items():
+            if record["status"] in {"finished", "skipped"}:
+                tasks.setdefault((task, key.n1), []).append(record["wall_seconds"])
+            if task == "count" and record["wall_seconds"] > 1.0:
+                speeds.setdefault(key.n1, []).append(record["value"]["lower"] / record["wall_seconds"])
+        return {name: median(values) for name, values in tasks.items()}, {n1: median(values) for n1, values in speeds.items()}
+
+
+def measure(plan: Measuring, executor: Executor, workers: int, tick: float = 0.5) -> Iterator[tuple[Item, Record] | None]:
+    """Do what is left; yields each result when it is written, and None now and then.
+
+    Parameters
+    ----------
+    plan
+        What to do.
+    executor
+        Who does it.
+    workers
+        How many tasks are under way at a time.
+    tick
+        Seconds between two looks.
+    """
+    futures: dict[Future[Record], Item] = {}
+    while True:
+        while len(futures) < workers and (item := plan.next()) is not None:
+            futures[executor.submit(perform, plan.work(item))] = item
+            plan.under_way[item] = perf_counter()
+        if not futures:
+            return
+        done, _ = wait(futures, timeout=tick, return_when=FIRST_COMPLETED)
+        for future in done:
+            item = futures.pop(future)
+            del plan.under_way[item]
+            try:
+                record = future.result()
+            except tessella.TessellaError as error:
+                plan.failed[item] = str(error)
+                yield (
+                    item,
+                    {"status": "failed", "value": {"error": str(error)}, "wall_seconds": 0.0},
+                )  # is not written: done again
+                continue
+            except BrokenExecutor as error:
+                msg = f"the worker of {item[0].file}, {item[1]}, was lost: it was killed or ran out of memory; run again to go on"
+                raise tessella.SolverError(msg) from error
+            key, task = item
+            plan.results.append(key, plan.fingerprints[key], task, record)
+            yield item, record
+        yield None
+
+
+def arrays(path: Path) -> list[tuple[Any, Any]]:
+    """Weights and biases of a saved network."""
+    with np.load(path, allow_pickle=False) as file:
+        return [(file[f"W{number}"], file[f"b{number}"]) for number in range(len(file.files) // 2)]
+
+
+@contextmanager
+def executor_of(name: str, workers: int) -> Generator[Executor, None, None]:
+    """Processes of this machine, or a dask cluster; when the run ends early, nothing of it goes on here.
+
+    Parameters
+    ----------
+    name
+        ``"processes"``, or the address of a dask scheduler such as ``tcp://host:8786``.
+    workers
+        How many processes.
+    """
+    if "://" in name:
+        with _cluster(name) as executor:
+            yield executor
+        return
+    if name != "processes":
+        msg = f"--executor {name}: expected processes, or the address of a dask scheduler such as tcp://host:8786"
+        raise tessella.OptionError(msg)
+    context = multiprocessing.get_context("spawn")
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf)
+    try:
+        yield executor
+    except BaseException:
+        executor.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+    executor.shutdown()
+
+
+@contextmanager
+def ending_gently() -> Generator[None, None, None]:
+    """A request to terminate ends a run as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _deaf() -> None:
+    """Ctrl-C is the business of the process that started this one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def _cluster(address: str) -> Generator[Executor, None, None]:
+    try:
+        from distributed import Client  # noqa: PLC0415  optional
+    except ImportError as error:
+        msg = "--executor with an address needs dask, which is not installed; install it with: pip install 'tessella[cluster]'"
+        raise tessella.MissingPackage(msg) from error
+    with Client(address) as client:
+        yield client.get_executor(pure=False)

@@ -1,0 +1,302 @@
+"""What is measured of one network: each task is a function of plain values, so that any process of any machine can do it.
+
+A task works with one thread, so that its CPU seconds are those of one core.  What has to be compiled is compiled before the clock starts.
+"""
+
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, process_time
+from typing import Any, Final
+
+import numpy as np
+
+import tessella
+
+SCHEMA: Final = "tessella.experiments.paper.result/1"
+XOR: Final = {f"xor-{size}": size for size in (2, 3, 4, 5)}
+TASKS: Final = ("network", "stability", "upper", *XOR, "estimate", "count")
+"""In the order in which they are done."""
+NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "network": (),
+    "stability": (),
+    "upper": ("stability",),
+    **dict.fromkeys(XOR, ("stability",)),
+    "estimate": ("stability",),
+    "count": ("stability", "estimate"),
+}
+"""What must be known before."""
+
+Value = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What may be chosen.
+
+    Parameters
+    ----------
+    confidence
+        With which the probable lower bounds hold.
+    seed
+        Of the parity constraints and of the random descents.
+    estimate_seconds
+        Time for an estimate.
+    exact_seconds
+        Time limit of a count.
+    """
+
+    confidence: float = 0.95
+    seed: int = 0
+    estimate_seconds: float = 5.0
+    exact_seconds: float = 3600.0
+
+    def of(self, task: str) -> dict[str, Any]:
+        """Those that matter to a task; its result is used again only if they are the same."""
+        names = {"estimate": ("confidence", "seed", "estimate_seconds"), **dict.fromkeys(XOR, ("confidence", "seed"))}
+        return {name: value for name, value in asdict(self).items() if name in names.get(task, ())}
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One task of one network, with all that it needs.
+
+    Parameters
+    ----------
+    task
+        Its name.
+    arrays
+        Weights and biases of the network's layers.
+    index
+        What the index of networks says of it.
+    known
+        Values of the tasks that it needs.
+    settings
+        What was chosen.
+    checkpoint
+        The file in which a count keeps what is finished; None for none.
+    """
+
+    task: str
+    arrays: list[tuple[Any, Any]]
+    index: Mapping[str, Any]
+    known: Mapping[str, Value]
+    settings: Settings
+    checkpoint: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The network as the paper counts it: a ReLU on each of its outputs, on the unit box."""
+
+    network: tessella.Network
+    box: tessella.Box
+
+    @classmethod
+    def of(cls, arrays: list[tuple[Any, Any]]) -> "Subject":
+        """From weights and biases."""
+        network = tessella.Network.from_arrays(arrays, relu_output=True)
+        return cls(network, tessella.Box.cube(0.0, 1.0, network.input_dim))
+
+    def stability(self, known: Value) -> tessella.Stability:
+        """What a record says of the units' ranges."""
+        lower, upper = (tuple(np.array(layer) for layer in known[side]) for side in ("lower", "upper"))
+        bounds = tessella.PreactivationBounds(lower, upper, known["method"], known["unproved"], known["seconds"])
+        return tessella.Stability(self.network, self.box, bounds)
+
+
+def perform(work: Work) -> dict[str, Any]:
+    """Do a task: what it found, how it ended, and what it cost."""
+    warm(len(work.arrays[0][0][0]))
+    subject, settings = Subject.of(work.arrays), work.settings
+    begun, spent = perf_counter(), process_time()
+    status, value = _FUNCTIONS[work.task](subject, work, settings)
+    wall, cpu = perf_counter() - begun, process_time() - spent
+    return {
+        "status": status,
+        "settings": settings.of(work.task),
+        "value": value,
+        "wall_seconds": round(wall + value.pop("earlier_wall", 0.0), 4),
+        "cpu_seconds": round(cpu + value.pop("earlier_cpu", 0.0), 4),
+        "machine": machine(),
+        "versions": versions(),
+        "finished_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _network(_: Subject, work: Work, __: Settings) -> tuple[str, Value]:
+    names = ("training_cross_entropy", "training_error", "test_error", "dead", "epochs", "optimiser", "data", "data_sha256")
+    return "finished", {name: work.index.get(name) for name in names}
+
+
+def _stability(subject: Subject, _: Work, __: Settings) -> tuple[str, Value]:
+    found = tessella.stability(subject.network, subject.box, method="milp")
+    value: Value = {"method": str(found.bounds.method), "unproved": found.bounds.unproved, "seconds": found.bounds.seconds}
+    value |= {"layers": [{kind: row[kind] for kind in ("active", "inactive", "unstable")} for row in found.rows()]}
+    value |= {side: [layer.tolist() for layer in getattr(found.bounds, side)] for side in ("lower", "upper")}
+    return "finished", value
+
+
+def _upper(subject: Subject, work: Work, _: Settings) -> tuple[str, Value]:
+    found = tessella.upper_bounds(subject.network, subject.box, stability=subject.stability(work.known["stability"]))
+    return "finished", {bound.method: bound.value for bound in found.bounds}
+
+
+def _xor(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value]:
+    found = tessella.mipbound(
+        subject.network,
+        subject.box,
+        parity_size=XOR[work.task],
+        confidence=settings.confidence,
+        rng=settings.seed,
+        stability=subject.stability(work.known["stability"]),
+        workers=1,
+    )
+    names = ("lower", "exponent", "maps", "approximation", "probability", "repetitions", "given_up")
+    return str(found.status), {name: getattr(found, name) for name in names} | {"draws": list(found.draws)}
+
+
+def _estimate(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value]:
+    found = tessella.estimate(
+        subject.network,
+        subject.box,
+        seconds=settings.estimate_seconds,
+        confidence=settings.confidence,
+        rng=settings.seed,
+        stability=subject.stability(work.known["stability"]),
+        workers=1,
+    )
+    names = ("maps", "mean", "relative_error", "lower", "confidence", "probes", "exact", "thin", "undecided")
+    value = {name: getattr(found, name) for name in names}
+    if not math.isfinite(found.relative_error):  # after one probe; JSON has no infinity
+        value["relative_error"] = None
+    return str(found.status), value
+
+
+def _count(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value]:
+    """Count; give up early where the estimate and the speed so far say that the time limit is out of reach."""
+    with TemporaryDirectory() as folder:
+        checkpoint = work.checkpoint or Path(folder) / "count.db"
+        meter = Meter.at(checkpoint.with_suffix(".seconds.json"))
+        options: dict[str, Any] = {"workers": 1, "checkpoint": checkpoint, "progress": meter}
+        options |= {"stability": subject.stability(work.known["stability"])}
+        expected, limit = float(work.known["estimate"]["mean"]), settings.exact_seconds
+        found = tessella.count(subject.network, subject.box, seconds=min(_TRIAL, limit), **options)
+        speed = found.lower / max(found.seconds, 1e-9)
+        hopeless = found.exact is None and expected / speed > _PATIENCE * limit
+        left = limit - meter.spent()[0]
+        if found.exact is None and not hopeless and left > 0.0:
+            found = tessella.count(subject.network, subject.box, seconds=left, **options)
+        meter.save()
+        if found.exact is not None or hopeless:
+            checkpoint.unlink(missing_ok=True)
+            meter.path.unlink(missing_ok=True)
+    names = ("exact", "lower", "upper", "borderline", "share")
+    value: Value = {name: getattr(found, name) for name in names} | {"limit_seconds": limit}
+    value |= {"earlier_wall": meter.earlier[0], "earlier_cpu": meter.earlier[1]}
+    if not hopeless:
+        return str(found.status), value
+    why = f"about {expected:.3g} regions at {speed:,.0f}/s need about {expected / speed:,.0f} s, the limit is {limit:,.0f} s"
+    return "skipped", value | {"reason": why}
+
+
+@dataclass(slots=True)
+class Meter:
+    """Seconds that a count took, over all its runs: beside its checkpoint lies a file that says how many.
+
+    Parameters
+    ----------
+    path
+        That file.
+    earlier
+        Wall and CPU seconds of earlier runs.
+    begun
+        What the clocks showed when this run began.
+    """
+
+    path: Path
+    earlier: tuple[float, float]
+    begun: tuple[float, float]
+    saved: float = 0.0
+
+    @classmethod
+    def at(cls, path: Path) -> "Meter":
+        """Begin, with what the file says."""
+        now, earlier = (perf_counter(), process_time()), (0.0, 0.0)
+        with suppress(OSError, ValueError, TypeError):
+            wall, cpu = json.loads(path.read_text(encoding="utf-8"))
+            earlier = (float(wall), float(cpu))
+        return cls(path, earlier, now, now[0])
+
+    def spent(self) -> tuple[float, float]:
+        """Wall and CPU seconds until now."""
+        return self.earlier[0] + perf_counter() - self.begun[0], self.earlier[1] + process_time() - self.begun[1]
+
+    def save(self) -> None:
+        """Write them down."""
+        partial = self.path.with_suffix(".part")
+        partial.write_text(json.dumps(self.spent()), encoding="utf-8")
+        partial.replace(self.path)
+        self.saved = perf_counter()
+
+    def __call__(self, _: tessella.CountProgress) -> None:
+        """Write them down now and then."""
+        if perf_counter() - self.saved > _EVERY:
+            self.save()
+
+
+_TRIAL: Final = 5.0  # seconds
+_PATIENCE: Final = 1.5  # the speed of a trial is rough
+_EVERY: Final = 5.0  # seconds
+_FUNCTIONS: Final[Mapping[str, Callable[[Subject, Work, Settings], tuple[str, Value]]]] = {
+    "network": _network,
+    "stability": _stability,
+    "upper": _upper,
+    **dict.fromkeys(XOR, _xor),
+    "estimate": _estimate,
+    "count": _count,
+}
+
+
+@cache
+def warm(inputs: int) -> None:
+    """Compile, or load what is compiled, once per process: for narrow and for wide first layers.
+
+    Parameters
+    ----------
+    inputs
+        How many the networks have.
+    """
+    rng = np.random.default_rng(0)
+    for widths in ((2, 4, 2), (9, 3, 2)):
+        sizes = zip((inputs, *widths[:-1]), widths, strict=True)
+        subject = Subject.of([(rng.normal(size=(units, before)), rng.normal(size=units)) for before, units in sizes])
+        known = tessella.stability(subject.network, subject.box, method="milp")
+        tessella.mipbound(subject.network, subject.box, stability=known, repetitions=2, workers=1)
+        tessella.estimate(subject.network, subject.box, stability=known, probes=20, workers=1)
+        tessella.count(subject.network, subject.box, stability=known, workers=1)
+
+
+@cache
+def machine() -> dict[str, Any]:
+    """Processor and number of cores."""
+    models = list[str]()
+    with suppress(OSError), Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+        models = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    return {"processor": models[0] if models else platform.processor() or platform.machine(), "cores": os.cpu_count()}
+
+
+@cache
+def versions() -> dict[str, str]:
+    """What the numbers came from."""
+    packages = {name: version(name) for name in ("numpy", "scipy", "numba")}
+    return {"tessella": tessella.__version__, **packages, "python": platform.python_version()}

@@ -1,0 +1,454 @@
+"""How the time of an analysis is spent.
+
+Cheap proofs first: linear bounds of all units, and the upper bounds that they give.  Then a count; small networks end there.  If it does not
+end, hyperplanes that meet and tighter bounds of units come next, and then random descents, in a process of their own.  After a while these say how many regions there
+are about, and the count how many it sees in a second: together they say whether counting on will end in time.  If so the count goes on where
+it stood.  If not, the descents go on; and MIPBound follows if it was asked for, or if their bound is loose.
+"""
+
+import math
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache
+from numbers import Integral, Real
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import cast
+
+import numpy as np
+
+from tessella.analysis.aside import Aside
+from tessella.analysis.result import Analysis, Status
+from tessella.analysis.session import Session
+from tessella.counting.count import Count, CountProgress, count
+from tessella.counting.estimate import Estimate, EstimateProgress
+from tessella.counting.meeting import meeting_units
+from tessella.counting.tree import Tree
+from tessella.domain import Box, Domain, check_fit
+from tessella.errors import OptionError, TessellaError
+from tessella.network import Network
+from tessella.preactivation import Method
+from tessella.probable.networks import mipbound as find_mipbound
+from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
+from tessella.probable.result import Status as Repeated
+from tessella.result import Side, format_count, format_duration, maps
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
+from tessella.upper import upper_bounds
+
+_TRIAL, _GLANCE = (
+    0.1,
+    0.1,
+)  # parts of the time: a count that small networks end in, and until an estimate is asked what else to do
+_SHARPEN, _POLISH = (
+    0.2,
+    0.05,
+)  # for tighter bounds of units: where they can lower the upper bound, and where the count is exact already
+_FEW_INPUTS, _MOST_UNITS = 6, 1000  # where counting is by vertices; where it is not, units beyond which it is hopeless
+_MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
+_SLOWER = 1.3  # how much longer than foreseen a count may take
+_MIPBOUND = 0.4  # part of the time that is left
+_PARITY = 5  # units in a parity constraint
+_LOOSE, _FEW_UNITS = (
+    6.0,
+    64,
+)  # bits between estimate and bound from which on MIPBound may be tighter, and units up to which it is fast
+_MEETING = 0.05  # part of the time, to find hyperplanes that meet
+_LINEAR = 2e8  # multiplications that linear bounds may take, for each second of the time: about a tenth of it
+
+
+def analyze(  # noqa: PLR0913  one keyword per option
+    network: Network,
+    domain: Domain,
+    *,
+    seconds: float = 30.0,
+    confidence: float = 0.95,
+    mipbound: bool | None = None,
+    rng: int | np.random.Generator = 0,
+    workers: int | None = None,
+    progress: Callable[[Analysis], None] | None = None,
+) -> Analysis:
+    """Find out in a given time how many regions a network has on a domain: exactly, or between bounds that say how sure they are.
+
+    Ctrl-C ends it with what is known by then.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    seconds
+        How long, once code is compiled or loaded.  It ends sooner where nothing is left to find out, and later by what cannot be
+        interrupted: one random descent through a large network takes seconds.
+    confidence
+        The probability with which the probable lower bound holds.
+    mipbound
+        Whether MIPBound is run as well; None for where it can add something.
+    rng
+        A seed, or a generator that one is drawn from.
+    workers
+        How many work at the same time; None for all cores.
+    progress
+        Called with what is known, some times a second.
+
+    Examples
+    --------
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> found = analyze(net, Box(-2, 2, dim=1))
+    >>> found.exact, found.proved_lower, found.upper
+    (5, 5, 5)
+    """
+    check_fit(network, domain)
+    _check(seconds, confidence, mipbound, workers, progress)
+    seed = int(np.random.default_rng(rng).integers(2**62))
+    start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=Status.RUNNING)
+    session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, progress)
+    status = Status.FINISHED
+    try:
+        with session.listening():
+            _go(session, mipbound)
+    except (KeyboardInterrupt, TessellaError):
+        if not session.interrupted:
+            raise  # an error; but what Ctrl-C left half done may well raise one, and is of no interest
+        status = Status.INTERRUPTED
+    ended = replace(session.standing, status=status, seconds=max(session.spent, 0.0))
+    if progress and status is Status.FINISHED:
+        progress(ended)
+    return ended
+
+
+def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `analyze` was asked
+    _first(session)
+    if session.standing.exact is not None:
+        changes = "No unit changes its state on this domain" if session.standing.network.relus else "The network has no ReLU"
+        session.say(f"{changes}, so there is one region.")
+        return
+    with TemporaryDirectory(prefix="tessella-", ignore_cleanup_errors=True) as folder:
+        counting = Counting(session, Path(folder) / "count.db")
+        if _is_countable(session) and counting.go(
+            _TRIAL * session.seconds, "small networks end here; else it tells how fast counting is"
+        ):
+            session.say("Counting ended in a moment, so nothing had to be estimated.")
+            _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
+            return
+        _meet(session)
+        with Aside(_known(session)) as aside:
+            if session.standing.exact is None:
+                few = _known(session).totals()["unstable"] <= _MANY_UNITS
+                _sharpen(session, _SHARPEN if few else _POLISH, "fewer unstable units make the upper bound lower")
+            if session.standing.exact is not None:
+                session.say("The proved bounds meet, so nothing had to be estimated.")
+                return
+            estimating = Estimating(session, counting, mipbound)
+            estimating.go(aside)
+        estimating.go_on()
+
+
+def _is_countable(session: Session) -> bool:
+    """Whether counting comes to anything: with many inputs and units its first step alone may take longer than there is time."""
+    countable = session.standing.domain.free_dim <= _FEW_INPUTS or _known(session).totals()["unstable"] <= _MOST_UNITS
+    if not countable:
+        session.say(f"More than {_MOST_UNITS:,} unstable units are too many to begin counting.")
+    return countable
+
+
+def _first(session: Session) -> None:
+    """Quick bounds of all units, and the upper bounds that they give."""
+    network = session.standing.network
+    work = float(network.parameters) * network.relus
+    method = Method.LINEAR if work <= _LINEAR * session.seconds else Method.INTERVAL
+    with session.step("stability", f"{method} bounds of all units come first: they are quick") as found:
+        known = find_stability(network, session.standing.domain, method=method)
+        session.know(stability=known)
+        found.append(_units(known))
+    _bound(session, known, "proved from the shape, the weights and these units")
+
+
+def _bound(session: Session, known: Stability, why: str) -> None:
+    with session.step("upper bounds", why) as found:
+        before, first = session.standing.upper, session.standing.upper_bounds is None
+        bounds = upper_bounds(session.standing.network, session.standing.domain, stability=known)
+        session.know(upper=bounds.best, upper_bounds=bounds)
+        found.append(f"at most {format_count(bounds.best, Side.UPPER)}")
+        if not first and bounds.best >= before:
+            found.append("no better than before")
+
+
+class Counting:
+    """A count that can go on where it stood.
+
+    Parameters
+    ----------
+    session
+        The analysis.
+    file
+        Where the count keeps what is finished.
+    """
+
+    def __init__(self, session: Session, file: Path) -> None:
+        """With the units as they are known now: what is finished belongs to these."""
+        self._session, self._file, self._known = session, file, _known(session)
+        self._seen = [(0.0, 1)]
+
+    def go(self, seconds: float, why: str) -> bool:
+        """Count for some time; whether the count is exact now."""
+        session = self._session
+        network, domain = session.standing.network, session.standing.domain
+        with session.off_the_clock("the counter"):
+            _prepare_count(min(domain.free_dim, 128), min(network.widths[0], 8))
+        spent = session.standing.count.seconds if session.standing.count else 0.0
+
+        def told(now: CountProgress) -> None:
+            self._seen.append((now.seconds, now.lower))
+            session.know(proved_lower=now.lower, upper=now.upper)
+
+        with session.step("count", why) as found:
+            done = count(
+                network,
+                domain,
+                seconds=max(seconds, 1e-3),
+                workers=session.workers,
+                checkpoint=self._file,
+                progress=told,
+                stability=self._known,
+            )
+            session.know(proved_lower=done.lower, upper=done.upper, count=done)
+            found.append(f"{_counted(done)} in {format_duration(done.seconds - spent)}")
+        return session.standing.exact is not None
+
+    def foreseen(self, power: float) -> float:
+        """How many seconds it would take to count 2**power regions, at the speed of the last half: it is slower at first."""
+        seconds, regions = self._seen[-1]
+        then, before = next(pair for pair in self._seen if pair[0] >= seconds / 2.0 or pair is self._seen[-1])
+        if seconds <= then:
+            then, before = self._seen[0]
+        speed = max((regions - before) / max(seconds - then, 1e-9), 1e-9)
+        exponent = power - math.log2(speed)
+        return 2.0**exponent if exponent < 1000.0 else math.inf
+
+
+def _meet(session: Session) -> None:
+    """Hyperplanes that meet make a proved lower bound where counting comes to little."""
+    with session.step("meeting point", "where m hyperplanes of the first layer meet there are 2^m regions") as found:
+        units = meeting_units(Tree.of(_known(session)), seconds=min(_MEETING * session.seconds, max(session.left, 0.0)))
+        session.know(proved_lower=1 << units)
+        found.append(f"at least 2^{units}")
+
+
+class Estimating:
+    """An estimate that says meanwhile what is worth doing: counting to the end, MIPBound, or nothing else.
+
+    Parameters
+    ----------
+    session
+        The analysis.
+    counting
+        The count so far.
+    mipbound
+        Whether MIPBound was asked for.
+    """
+
+    def __init__(self, session: Session, counting: Counting, mipbound: bool | None) -> None:  # noqa: FBT001  as `analyze` was asked
+        """Nothing is decided yet."""
+        self._session, self._counting, self._asked = session, counting, mipbound
+        self._units = _known(session).totals()["unstable"]
+        self._may_search = bool(mipbound) or (mipbound is None and self._units <= _FEW_UNITS)
+        self._counts = self._searches = self._judged = False
+        self._foreseen = math.inf
+        self._last = Estimate(session.standing.network, session.standing.domain, -math.inf, math.inf, 1, 0.0)
+
+    def go(self, aside: Aside) -> None:
+        """Estimate until the time is over, or something else is worth more."""
+        session = self._session
+        with session.off_the_clock("the estimator"):
+            aside.wait()
+        if session.left <= 0.0:
+            return
+        confidence = session.confidence(last=not self._may_search)
+        begun, whole = session.spent, session.left
+
+        def tell(now: EstimateProgress | None) -> bool:
+            if now is None:
+                session.know()
+            else:
+                part = (now.maps, now.relative_error, now.lower, now.confidence)
+                self._take(
+                    Estimate(session.standing.network, session.standing.domain, *part, probes=now.probes, seconds=now.seconds)
+                )
+            return self._is_enough(session.spent - begun, whole)
+
+        with session.step("estimate", "random descents say how many there are about, and at least") as found:
+            try:
+                options = {"confidence": confidence, "rng": session.seed, "workers": session.workers}
+                ended = aside.estimate(_known(session), seconds=whole, tell=tell, **options)
+                if ended is not None:
+                    self._take(ended)
+            finally:
+                found.append(_estimated(self._last))
+
+    def _take(self, now: Estimate) -> None:
+        self._last = now
+        self._session.know(probable_lower=now.lower, estimate=now)
+
+    def _is_enough(self, spent: float, whole: float) -> bool:
+        """Whether something else is worth more than further descents; asked again and again."""
+        if not self._judged and self._last.probes and spent >= _GLANCE * self._session.seconds:
+            self._judged, self._foreseen = True, self._counting.foreseen(self._last.maps)
+            self._counts = self._foreseen * _SLOWER < self._session.left
+        if self._may_search and spent > (1.0 - _MIPBOUND) * whole:
+            self._searches = bool(self._asked) or not self._last.probes or self._loose >= _LOOSE
+        return self._counts or self._searches
+
+    @property
+    def _loose(self) -> float:
+        """Bits between the estimate and its bound."""
+        return self._last.maps - maps(self._session.standing.probable_lower)
+
+    def go_on(self) -> None:
+        """Do what was found to be worth more, and explain."""
+        session, last = self._session, self._last
+        if not last.probes:
+            session.say("No random descent ended in time: give it more seconds for an estimate.")
+        about = f"ounting about {format_count(round(last.mean)) if last.probes else '?'} regions would take {format_duration(self._foreseen)}"
+        if self._counts:
+            ended = self._counting.go(session.left, "at this speed it ends in time")
+            session.say(f"An estimate said that c{about} and end in time; it did{'' if ended else ' not'}.")
+            return
+        if self._judged:
+            session.say(f"C{about}, so the time went into the estimate.")
+        if self._asked is None and not self._may_search:
+            session.say(f"MIPBound was left out: {self._units:,} unstable units are too many for it.")
+        elif self._asked is None and not self._searches:
+            session.say(f"MIPBound was left out: the estimate's own bound lies {max(self._loose, 0.0):.1f} bits under it.")
+        if self._searches or self._asked:
+            loose = "the estimate's bound is loose" if last.probes else "there is no estimate"
+            _mipbound(session, "it was asked for" if self._asked else loose)
+
+
+def _sharpen(session: Session, part: float, why: str) -> None:
+    """Tighter bounds of units, as far as a part of the time allows, and the upper bounds that they give."""
+    known = _known(session)
+    undecided, allowed = known.totals()["unstable"], min(part * session.seconds, session.left)
+    if allowed <= 0.0 or not undecided or len(known.network.widths) < 2:
+        return
+    with session.off_the_clock("the LP kernel"):
+        _prepare_programs()
+    end = perf_counter() + allowed
+
+    def tick(_done: int, _total: int) -> None:
+        if perf_counter() > end:
+            raise KeyboardInterrupt  # the one word that ends it with what is proved
+
+    hands = _hands(session)
+    with session.step("stability", why) as found, ThreadPoolExecutor(hands) as threads:
+        each = max(allowed * hands / (2.0 * undecided), 1e-3)
+        sharper = find_stability(
+            known.network, known.domain, method=Method.MILP, seconds_per_unit=each, executor=threads, progress=tick
+        )
+        session.know(stability=sharper)
+        found.append(_units(sharper))
+    if session.standing.exact is None:
+        before = session.standing.upper
+        _bound(session, sharper, "proved from these units")
+        gain = maps(before) - maps(session.standing.upper)
+        if gain >= 0.005:
+            session.say(f"Tighter bounds of units lowered the upper bound by {gain:.2f} bits.")
+
+
+def _mipbound(session: Session, why: str) -> None:
+    """MIPBound with a number of repetitions that is fixed beforehand: one that time decides on would not be covered."""
+    if session.left <= 0.0:
+        return
+    with session.off_the_clock("the search"):
+        _prepare_search()
+    standing, confidence = session.standing, session.confidence(last=True)
+    repetitions = repetitions_for(max(confidence, ALL_FEASIBLE))
+    with session.step("mipbound", why) as found:
+        done = find_mipbound(
+            standing.network,
+            standing.domain,
+            parity_size=_PARITY,
+            confidence=confidence,
+            repetitions=repetitions,
+            seconds=session.left,
+            stability=standing.stability,
+            rng=session.seed,
+            workers=session.workers,
+        )
+        finished = done.status is Repeated.FINISHED
+        if finished:
+            session.know(probable_lower=done.lower, mipbound=done)
+        words = f"at least {format_count(done.lower, Side.LOWER)}" if finished else "claims nothing, since it did not end in time"
+        found.append(f"{done.repetitions} of {repetitions} repetitions; {words}")
+
+
+def _known(session: Session) -> Stability:
+    return cast("Stability", session.standing.stability)  # it is the first thing that is found
+
+
+def _hands(session: Session) -> int:
+    return session.workers or os.cpu_count() or 1
+
+
+def _units(known: Stability) -> str:
+    total, late = known.totals(), known.bounds.unproved
+    words = f"{known.bounds.method}: {total['unstable']:,} of {known.network.relus:,} units unstable"
+    return words + (f", {late:,} cut short" if late else "")
+
+
+def _counted(done: Count) -> str:
+    if done.exact is not None:
+        return f"exactly {format_count(done.exact)}"
+    return f"at least {format_count(done.lower, Side.LOWER)}"
+
+
+def _estimated(done: Estimate) -> str:
+    if not done.probes:
+        return "no descent ended in time"
+    probes = f"{done.probes:,} probe{'' if done.probes == 1 else 's'}"
+    return f"about {format_count(round(done.mean))}, at least {format_count(done.lower, Side.LOWER)}; {probes}"
+
+
+# Compiled code is made or loaded before the clock goes on: once in a process, on networks that take no time.
+
+
+@cache
+def _prepare_count(inputs: int, units: int) -> None:
+    count(_fan(inputs, units), Box.cube(-1.0, 1.0, inputs), workers=1)
+
+
+@cache
+def _prepare_programs() -> None:
+    net = Network.from_arrays([([[1.0], [1.0]], [0.0, -0.5]), ([[1.0, -1.0]], [-0.1])], relu_output=True)
+    find_stability(net, Box.cube(-1.0, 1.0, 1))
+
+
+@cache
+def _prepare_search() -> None:
+    find_mipbound(_fan(2, 2), Box.cube(-1.0, 1.0, 2), repetitions=1, workers=1)
+
+
+def _fan(inputs: int, units: int) -> Network:
+    """One layer whose units all cut the cube around zero."""
+    weight = np.random.default_rng(0).standard_normal((units, inputs))
+    return Network.from_arrays([(weight, np.zeros(units))], relu_output=True)
+
+
+def _check(seconds: object, confidence: object, mipbound: object, workers: object, progress: object) -> None:
+    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0.0 < cast("float", seconds) < math.inf:
+        msg = f"seconds is {seconds!r:.40}; an analysis takes a positive number, such as 30"
+        raise OptionError(msg)
+    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0.0 < cast("float", confidence) < 1.0:
+        msg = f"confidence is {confidence!r:.40}; it must lie between 0 and 1, such as 0.95"
+        raise OptionError(msg)
+    if mipbound not in {None, True, False}:
+        msg = f"mipbound is {mipbound!r:.40}; it is True, False, or None for where it can add something"
+        raise OptionError(msg)
+    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, Integral) or int(workers) < 1):
+        msg = f"workers is {workers!r:.40}; an analysis takes a whole number of at least 1, or nothing for all cores"
+        raise OptionError(msg)
+    if progress is not None and not callable(progress):
+        msg = f"progress is a {type(progress).__name__}; an analysis takes a function of one Analysis, or None"
+        raise OptionError(msg)

@@ -1,0 +1,135 @@
+"""An analysis under way: its clock, what is known by now, and what may still go wrong."""
+
+import signal
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from types import FrameType
+from typing import Any
+
+from tessella.analysis.result import LOADING, Analysis, Step
+
+_LONG = 1.0  # seconds of loading that are worth a line
+
+
+@dataclass(slots=True)
+class Session:
+    """What is known grows here.
+
+    Parameters
+    ----------
+    standing
+        What is known by now.
+    seconds
+        How long the analysis may take.
+    error
+        What may still go wrong: the part of ``1 - confidence`` that no probable bound has taken yet.
+    seed
+        Where random seeds come from.
+    workers
+        How many work at the same time; None for all cores.
+    progress
+        Who is told.
+    interrupted
+        Whether Ctrl-C was heard.
+    """
+
+    standing: Analysis
+    seconds: float
+    error: float
+    seed: int = 0
+    workers: int | None = None
+    progress: Callable[[Analysis], None] | None = None
+    _begun: float = field(default_factory=perf_counter)
+    _aside: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def spent(self) -> float:
+        """Wall time so far, without what was spent on compiling and loading."""
+        return perf_counter() - self._begun - self._aside
+
+    @property
+    def left(self) -> float:
+        """Wall time that is left; negative if more was spent."""
+        return self.seconds - self.spent
+
+    @contextmanager
+    def listening(self) -> Generator[None]:
+        """Remember Ctrl-C: most of what is run ends early by itself then, and would be taken for finished."""
+        before = signal.getsignal(signal.SIGINT)
+        hears = threading.current_thread() is threading.main_thread() and callable(before)
+
+        def hear(number: int, frame: FrameType | None) -> None:
+            self.interrupted = True
+            if callable(before):
+                before(number, frame)
+
+        if hears:
+            signal.signal(signal.SIGINT, hear)
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = True  # raised by who is told of progress, say
+            raise
+        finally:
+            if hears:
+                signal.signal(signal.SIGINT, before)
+
+    def _check(self) -> None:
+        if self.interrupted:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def off_the_clock(self, what: str) -> Generator[None]:
+        """What is done here does not count; it is noted if it took long."""
+        start, before = perf_counter(), self.standing.steps
+        loading = Step(LOADING, f"{what}: compiled once on a machine, loaded once in a process; not counted")
+        self.know(steps=(*before, loading))
+        try:
+            yield
+        finally:
+            seconds = perf_counter() - start
+            self._aside += seconds
+            done = (replace(loading, found="done", seconds=seconds),) if seconds > _LONG else ()
+            self.standing = replace(self.standing, steps=(*before, *done))
+        self._check()
+
+    def know(self, *, proved_lower: int = 1, probable_lower: int = 1, upper: int | None = None, **news: Any) -> None:
+        """Take in news, and tell; bounds only ever get better, and a probable one never leaves the proved bracket."""
+        now = self.standing
+        most = now.upper if upper is None else min(now.upper, upper)
+        least = max(now.proved_lower, proved_lower)
+        probable = min(max(now.probable_lower, least, probable_lower), most)
+        ends: dict[str, Any] = {"proved_lower": least, "probable_lower": probable, "upper": most}
+        self.standing = replace(now, **ends, **news, seconds=max(self.spent, 0.0))
+        if self.progress:
+            self.progress(self.standing)
+
+    def say(self, sentence: str) -> None:
+        """Explain a choice."""
+        self.know(choices=f"{self.standing.choices} {sentence}".strip())
+
+    @contextmanager
+    def step(self, name: str, why: str) -> Generator[list[str]]:
+        """Note what is run; what is put into the list is what it brought."""
+        start, found, before = self.spent, list[str](), self.standing.steps
+        self.know(steps=(*before, Step(name, why)))
+        try:
+            yield found
+        finally:
+            step = Step(name, why, "; ".join(found) or "ended early", max(self.spent - start, 0.0))
+            self.standing = replace(self.standing, steps=(*before, step))
+        self._check()
+
+    def confidence(self, *, last: bool = False) -> float:
+        """The confidence of the next probable bound: it takes half of what may still go wrong, the last one all.
+
+        Whether one is run, and as the how manieth, may depend on what the ones before said, but not on itself; so the chance that any of them is wrong is
+        at most the sum of what they took.
+        """
+        given = self.error if last else self.error / 2.0
+        self.error -= given
+        return 1.0 - given

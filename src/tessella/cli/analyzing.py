@@ -1,0 +1,181 @@
+"""The commands that answer with all that can be known in a given time."""
+
+import os
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tessella
+from tessella.analysis.ranking import rank
+from tessella.analysis.result import Status
+from tessella.cli import brackets, drawing
+from tessella.cli.commands import app
+from tessella.cli.options import (
+    AsJson,
+    BoxOption,
+    Confidence,
+    Debug,
+    OutputName,
+    PropertyOption,
+    Quiet,
+    ReluOutput,
+    Seed,
+    ShapeOption,
+    Workers,
+    need_domain,
+    read_network,
+)
+from tessella.domain import Box
+from tessella.errors import FileError, OptionError
+from tessella.network import Network
+
+Models = Annotated[
+    list[str], typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2 or .keras files.", show_default=False)
+]
+
+
+@app.command()
+def analyze(  # noqa: PLR0913  one parameter per option
+    *,
+    models: Models,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long, for all models together.")] = 30.0,
+    confidence: Confidence = 0.95,
+    mipbound: Annotated[
+        bool | None,
+        typer.Option(
+            "--mipbound/--no-mipbound", help="Run MIPBound, or not; by default where it can add something.", show_default=False
+        ),
+    ] = None,
+    seed: Seed = 0,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    output_name: OutputName = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Say how many regions a network has, as well as that can be known in a given time.
+
+    Small networks are counted exactly.  For others there is a bracket: what is proved, what holds with a confidence, and what is estimated.
+    Several models on the same domain are ranked.  Ctrl-C ends with what is known so far.
+
+    Examples
+    --------
+        tessella analyze model.onnx --box 0,1
+
+        tessella analyze model.onnx --box 0,1 --seconds 120 --json
+
+        tessella analyze before.onnx after.onnx --box 0,1 --seconds 60
+
+        tessella analyze acasxu.onnx --property prop_1.vnnlib --mipbound
+    """
+    if workers < 0 or seed < 0:
+        name, value = ("--workers", workers) if workers < 0 else ("--seed", seed)
+        msg = f"{name} must be at least 0, got {value}"
+        raise OptionError(msg)
+    networks = {name: read_network(name, input_shape, output_name, relu_output=relu_output) for name in models}
+    if len(networks) < len(models):
+        msg = f"{_twice(models)} is given twice; each model once"
+        raise OptionError(msg)
+    _check_inputs(networks)
+    sure = 1.0 - (1.0 - confidence) / len(networks)  # so that all bounds hold at once with the confidence asked for
+    options: dict[str, Any] = {"confidence": sure, "mipbound": mipbound, "rng": seed, "workers": workers or None}
+    found, left, shown = dict[str, tessella.Analysis](), seconds, not (as_json or quiet)
+    for number, (name, network) in enumerate(networks.items()):
+        domain = need_domain(network, box, property_file)
+        title = f"{os.path.basename(name)}: {network.shape} on {domain.describe()}"
+        share = left / (len(networks) - number) if seconds > 0.0 else seconds
+        with brackets.live_analysis(title, share, shown=shown) as tick:
+            found[name] = tessella.analyze(network, domain, seconds=share, progress=tick, **options)
+        left = max(left - found[name].seconds, 1e-3)
+        if shown:
+            brackets.print_analysis(("\n" if number else "") + title, found[name])
+        elif quiet and not as_json:
+            typer.echo(brackets.quiet_line(found[name]) + (f" {name}" if len(networks) > 1 else ""))
+        if found[name].status is Status.INTERRUPTED:
+            break
+    _finish(found, as_json=as_json, shown=shown, alone=len(networks) == 1)
+
+
+def _finish(found: dict[str, tessella.Analysis], *, as_json: bool, shown: bool, alone: bool) -> None:
+    """JSON, or the ranking of several."""
+    records = [{"model": name, **each.to_dict()} for name, each in found.items()] if as_json else []
+    if alone:
+        for record in records:
+            drawing.print_json(record)
+        return
+    bare = [os.path.basename(name) for name in found]
+    named = found if as_json or len(set(bare)) < len(bare) else dict(zip(bare, found.values(), strict=True))
+    ranking = rank(named) if len(named) > 1 else None
+    if as_json:
+        drawing.print_json({"models": records, "ranking": ranking.to_dict() if ranking else None})
+    elif shown and ranking:
+        drawing.console().print()
+        brackets.print_ranking(ranking)
+
+
+def _check_inputs(networks: dict[str, Network]) -> None:
+    (first, one), *others = networks.items()
+    for name, other in others:
+        if other.input_dim != one.input_dim:
+            msg = (
+                f"{first} has {one.input_dim} inputs and {name} has {other.input_dim}; "
+                "numbers of regions compare on the same domain only: analyse them one by one"
+            )
+            raise OptionError(msg)
+
+
+def _twice(models: list[str]) -> str:
+    return next(name for name in models if models.count(name) > 1)
+
+
+@app.command()
+def demo(
+    *,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes.")] = "demo/report.html",
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Analyse a bundled network that was trained to read handwritten digits, and write a report on it.
+
+    Examples
+    --------
+        tessella demo
+
+        tessella demo --json -o digits.html
+    """
+    from tessella import report as pages  # noqa: PLC0415  loads the compiler
+
+    with as_file(files("tessella") / "data" / "digits.onnx") as path:
+        network, past = tessella.load(path), pages.Provenance.of(path, ("tessella", "demo"))
+    domain, shown = Box.cube(0.0, 1.0, network.input_dim), not (as_json or quiet)
+    if shown:
+        drawing.console().print("A network trained on 8 x 8 images of handwritten digits, bundled with Tessella.\n")
+    title = f"digits.onnx: {network.shape} on {domain.describe()}"
+    with brackets.live_analysis(title, 30.0, shown=shown) as tick:
+        found = tessella.analyze(network, domain, seconds=30.0, progress=tick)
+    if shown:
+        brackets.print_analysis(title, found)
+    _make_folder(output)
+    pages.write(output, found, provenance=past)
+    if as_json:
+        drawing.print_json({"model": "digits.onnx", "report": output, **found.to_dict()})
+    elif quiet:
+        typer.echo(brackets.quiet_line(found))
+    else:
+        typer.echo(f"\nThe report, with a picture of the regions to explore: {Path(output).resolve()}")
+
+
+def _make_folder(output: str) -> None:
+    folder = Path(output).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        msg = f"{folder}: cannot be made ({error.strerror or error}); say with -o where the report goes"
+        raise FileError(msg) from error

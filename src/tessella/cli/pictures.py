@@ -1,0 +1,267 @@
+"""The commands that draw: `plot` and `report`."""
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import tessella
+from tessella.cli import brackets, drawing
+from tessella.cli.analyzing import app
+from tessella.cli.options import (
+    AsJson,
+    BoxOption,
+    Confidence,
+    Debug,
+    Model,
+    OutputName,
+    PropertyOption,
+    Quiet,
+    ReluOutput,
+    Seed,
+    ShapeOption,
+    Workers,
+    read_domain,
+    read_network,
+    whole_numbers,
+)
+from tessella.domain import Box
+from tessella.errors import FileError, OptionError
+from tessella.importers.points import read_points
+from tessella.network import Network
+from tessella.slicing import Slice
+from tessella.slicing import slice as make_slice
+
+SliceOption = Annotated[
+    str | None,
+    typer.Option("--slice", metavar="AXES", help="The inputs that vary, one or two of them, such as 0,1.", show_default=False),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="POINT",
+        help="What the other inputs are, with --slice: one number, one per input, or a file of points (the first counts). By default the centre of the domain.",
+        show_default=False,
+    ),
+]
+ThroughOption = Annotated[
+    str | None,
+    typer.Option(
+        "--through",
+        metavar="FILE",
+        help="A .csv, .npy or .npz file of points: two for the line through them, three for the plane.",
+        show_default=False,
+    ),
+]
+_FORMATS = (".svg", ".png", ".pdf")
+
+
+@app.command()
+def plot(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .svg, .png or .pdf.")] = "regions.svg",
+    axes: SliceOption = None,
+    at: AtOption = None,
+    through: ThroughOption = None,
+    colour: Annotated[
+        str, typer.Option("--colour", "--color", metavar="WHAT", help="What colours say: region, layer (that cut) or slope.")
+    ] = "region",
+    of_output: Annotated[
+        int | None,
+        typer.Option(
+            "--of-output", metavar="N", help="The output whose slope or graph is drawn; all by default.", show_default=False
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Draw no more regions than this.")] = 500_000,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    input_shape: ShapeOption = None,
+    output_name: OutputName = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Draw the regions of a network: exact polygons on a plane of its inputs, or the function on a line.
+
+    Networks with one or two inputs are drawn as they are, others on a slice.  Without --box or --property inputs lie in [0, 1].
+    Needs matplotlib: pip install 'tessella[plot]'.
+
+    Examples
+    --------
+        tessella plot model.onnx --slice 0,1 -o regions.svg
+
+        tessella plot model.onnx --box -1,1 --slice 3,7 --at 0.5 --colour layer -o walls.pdf
+
+        tessella plot model.onnx --through images.npz --colour slope -o plane.png
+    """
+    from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
+
+    pictures.require_matplotlib()
+    _check_output(output, _FORMATS)
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
+    shown = not (as_json or quiet)
+    domain = _domain(network, box, property_file)
+    chosen = read_slice(network, domain, axes, at, through)
+    if chosen is None and domain.free_dim > 2:
+        msg = f"{model}: has {domain.free_dim} inputs; say which plane of them to draw: --slice 0,1 or --through points.csv"
+        raise OptionError(msg)
+    if limit < 1:
+        msg = f"--limit must be at least 1, got {limit}"
+        raise OptionError(msg)
+    if shown:
+        drawing.warn_of_compiling_walks(2, network.widths[0] if network.widths else 1)
+    drawn, where = (chosen.network, chosen.domain) if chosen else (network, domain)
+    with drawing.progress_line("regions", shown=shown) as tick:
+        found = tessella.polygons(drawn, where, limit=limit, progress=tick)
+    given: Any = (chosen,) if chosen else (network, domain)
+    figure = pictures.regions(*given, polygons=found, colour=colour, output=of_output, limit=limit)
+    _write(output, _rendered(figure, Path(output).suffix[1:].lower()))
+    if as_json:
+        record = {"model": model, "file": output, "regions": len(found), "slice": _described(chosen), "domain": where.to_dict()}
+        drawing.print_json(record)
+    elif quiet:
+        typer.echo(output)
+    else:
+        typer.echo(f"{figure.axes[0].get_title()}, inputs from {domain.describe()}\n{output}: {_size(output)}")
+
+
+@app.command()
+def report(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .html.")] = "report.html",
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long to analyse.")] = 30.0,
+    axes: SliceOption = None,
+    at: AtOption = None,
+    through: ThroughOption = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show no more regions than this.")] = 20_000,
+    box: BoxOption = None,
+    property_file: PropertyOption = None,
+    confidence: Confidence = 0.95,
+    seed: Seed = 0,
+    workers: Workers = 0,
+    input_shape: ShapeOption = None,
+    output_name: OutputName = None,
+    relu_output: ReluOutput = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    _debug: Debug = False,
+) -> None:
+    """Analyse a network and write one page about it, to open in any browser: no connection is needed, nothing is sent anywhere.
+
+    It shows how many regions there are, where they are on a slice that can be explored, which units are stable, and how all that was found.
+    Without --box or --property inputs lie in [0, 1].  Ctrl-C ends the analysis and writes what is known.
+
+    Examples
+    --------
+        tessella report model.onnx -o report.html
+
+        tessella report model.onnx --box -1,1 --seconds 120 --slice 0,1
+
+        tessella report model.onnx --through images.npz --limit 50000
+    """
+    from tessella import report as pages  # noqa: PLC0415  loads the compiler
+
+    _check_output(output, (".html", ".htm"))
+    network = read_network(model, input_shape, output_name, relu_output=relu_output)
+    domain, shown = _domain(network, box, property_file), not (as_json or quiet)
+    chosen = read_slice(network, domain, axes, at, through)
+    for name, value, least in (("--limit", limit, 1), ("--seed", seed, 0), ("--workers", workers, 0)):
+        if value < least:
+            msg = f"{name} must be at least {least}, got {value}"
+            raise OptionError(msg)
+    past = pages.Provenance.of(model, ("tessella", *sys.argv[1:]))
+    title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+    with brackets.live_analysis(title, seconds, shown=shown) as tell:
+        found = tessella.analyze(
+            network, domain, seconds=seconds, confidence=confidence, rng=seed, workers=workers or None, progress=tell
+        )
+    with drawing.progress_line("regions on the slice", shown=shown) as tick:
+        explorer = pages.explore(network, domain, slice=chosen, limit=limit, progress=tick)
+    pages.write(output, found, shown=explorer, provenance=past)
+    if as_json:
+        drawing.print_json({"model": model, "file": output, "shown": len(explorer.polygons), **found.to_dict()})
+    elif quiet:
+        typer.echo(output)
+    else:
+        typer.echo(f"{found!r}\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
+
+
+def read_slice(network: Network, domain: Box, axes: str | None, at: str | None, through: str | None) -> Slice | None:
+    """The slice that options describe; None if they describe none."""
+    if axes is not None and through is not None:
+        msg = "give either --slice or --through, not both"
+        raise OptionError(msg)
+    if at is not None and axes is None:
+        msg = "--at says where a slice along axes lies; it goes with --slice"
+        raise OptionError(msg)
+    if through is not None:
+        return make_slice(network, read_points(through), domain)
+    if axes is not None:
+        return make_slice(network, domain=domain, axes=whole_numbers(axes, "--slice"), at=None if at is None else _point(at))
+    return None
+
+
+def _point(text: str) -> Any:
+    if Path(text).suffix.lower() in {".csv", ".npy", ".npz"}:
+        return read_points(text)[0]
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        msg = f"--at takes one number, one per input, or a file of points; got {text!r:.80}"
+        raise OptionError(msg) from error
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+def _domain(network: Network, box: str | None, property_file: str | None) -> Box:
+    """What is given, or the unit cube."""
+    return read_domain(network, box, property_file) or Box.cube(0.0, 1.0, network.input_dim)
+
+
+def _described(chosen: Slice | None) -> dict[str, Any] | None:
+    return (
+        None if chosen is None else {"text": chosen.describe(), "origin": chosen.origin.tolist(), "basis": chosen.basis.tolist()}
+    )
+
+
+def _check_output(path: str, formats: tuple[str, ...]) -> None:
+    """Refuse what cannot be written before the work is done."""
+    place = Path(path)
+    if place.suffix.lower() not in formats:
+        msg = f"{path}: cannot be written; its name must end in {', '.join(formats[:-1])}{' or ' if formats[1:] else ''}{formats[-1]}"
+        raise OptionError(msg)
+    folder = place.parent
+    if place.is_dir() or not folder.is_dir():
+        msg = f"{path}: cannot be written ({'it is a folder' if place.is_dir() else f'there is no folder {folder}'})"
+        raise FileError(msg)
+    if not os.access(place if place.exists() else folder, os.W_OK):
+        msg = f"{path}: cannot be written (no permission)"
+        raise FileError(msg)
+
+
+def _rendered(figure: Any, kind: str) -> bytes:
+    from matplotlib import rc_context  # noqa: PLC0415
+
+    buffer, dated = io.BytesIO(), {"svg": "Date", "pdf": "CreationDate"}.get(kind)
+    with rc_context({"svg.hashsalt": "tessella"}):  # the same picture, the same file
+        figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None} if dated else None)
+    return buffer.getvalue()
+
+
+def _write(path: str, content: bytes) -> None:
+    try:
+        Path(path).write_bytes(content)
+    except OSError as error:
+        msg = f"{path}: cannot be written ({error.strerror or error})"
+        raise FileError(msg) from error
+
+
+def _size(path: str) -> str:
+    size = Path(path).stat().st_size
+    return f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{max(size / 1e3, 0.1):.1f} kB"

@@ -1,0 +1,114 @@
+"""A lower bound that takes no walk: hyperplanes of the first layer that meet inside the domain.
+
+If m hyperplanes with independent normals meet in a point inside the domain, every one of the 2**m choices of sides occurs around it.  Units of the same layer
+do not bend each other's hyperplanes and later layers only cut further, so the network has at least 2**m regions.
+
+The point need not be exact.  Let A be the chosen rows over the free inputs, scaled by the domain's radii, and r their values at a point x.  For every choice of
+signs s and every small t > 0 there is a v with A v = t s - r and |v| <= sqrt(m) (t + max|r|) / sigma, where sigma is the smallest singular value of A.  If
+x is farther than that from the border of the domain, x + v lies inside, on the sides s.
+"""
+
+import math
+from time import perf_counter
+
+import numpy as np
+
+from tessella.counting.tree import Tree
+from tessella.domain import Polytope
+from tessella.network import Floats
+from tessella.tightening.rounding import gamma, lost
+
+_FIRST, _STEPS = 10, 100  # projections to and fro: always made, and made at most
+_INNER = 0.9  # how far from the centre points are moved back, as a part of the radius
+_QUICK, _LARGEST = 1e8, 1e9  # multiplications of a first decomposition, and of any
+_TINY = 1e-100  # smaller rows are left out, and those larger than its inverse: their squares underflow or overflow
+
+
+def meeting_units(tree: Tree, *, seconds: float = math.inf) -> int:
+    """How many hyperplanes of the first layer are proved to meet in one point inside the domain, in general position.
+
+    Parameters
+    ----------
+    tree
+        The network without its stable units, on a domain.
+    seconds
+        When to end, with the most that are proved by then.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> from tessella.network import Network
+    >>> net = Network.from_arrays([([[1.0, 1.0], [1.0, -1.0], [2.0, 0.0]], [0.0, 0.1, 0.0])], relu_output=True)
+    >>> meeting_units(Tree(net, Box(-1, 1, dim=2)))
+    2
+    """
+    place = _Place(tree, perf_counter() + seconds)
+    most = min(len(place.order), tree.domain.free_dim)
+    most = min(most, math.isqrt(int(_LARGEST / max(tree.domain.free_dim, 1))))
+    low, high = 0, most + 1  # so many meet, and so many do not: not quite so for every set, but nearly
+    tried = min(most, math.isqrt(int(_QUICK / max(tree.domain.free_dim, 1))) + 1)
+    while high - low > 1 and (not low or not place.late):
+        low, high = (tried, high) if place.meet(tried) else (low, tried)
+        tried = most if low and high > most else (low + high) // 2
+    return low
+
+
+class _Place:
+    """The first layer, seen from the centre of a domain."""
+
+    def __init__(self, tree: Tree, deadline: float) -> None:
+        self._deadline = deadline
+        box, layer = tree.domain.box, tree.network.layers[0]
+        self._domain, self._lower, self._upper = tree.domain, box.lower, box.upper
+        self._free, self._centre = box.free, box.lower / 2.0 + box.upper / 2.0
+        self._radius = (box.upper / 2.0 - box.lower / 2.0)[self._free]
+        self._weight, self._bias = layer.dense(), layer.bias
+        self._rows = self._weight[:, self._free] * self._radius
+        size = np.abs(self._rows).max(axis=1, initial=0.0)
+        usable = np.flatnonzero(layer.rectified & (size > _TINY) & (size < 1.0 / _TINY))
+        length = np.linalg.norm(self._rows[usable] / size[usable, None], axis=1) * size[usable]
+        distance = np.abs(self._weight[usable] @ self._centre + self._bias[usable]) / length
+        self.order = usable[np.argsort(distance, kind="stable")]
+
+    @property
+    def late(self) -> bool:
+        """Whether the time is over."""
+        return perf_counter() > self._deadline
+
+    def meet(self, count: int) -> bool:
+        """Whether the hyperplanes nearest to the centre are proved to meet."""
+        chosen = self.order[:count]
+        rows = self._rows[chosen]
+        products = rows @ rows.T
+        values, vectors = np.linalg.eigh(products)  # of these, not of the rows: ten times faster
+        doubt = 4.0 * gamma(sum(rows.shape)) * float(np.trace(products))  # more than rounding may do to a value
+        if not values[0] > 2.0 * doubt:
+            return False
+        sigma, back = math.sqrt(values[0] - doubt), rows.T @ ((vectors / values) @ vectors.T)
+        offset = self._weight[chosen] @ self._centre + self._bias[chosen]
+        point = np.zeros(rows.shape[1])
+        for step in range(_STEPS):
+            point = point - back @ (rows @ point + offset)
+            if np.abs(point).max() < 1.0 and self._is_proved(chosen, point, sigma):
+                return True
+            if step > _FIRST and self.late:
+                break
+            point = np.clip(point, -_INNER, _INNER)
+        return False
+
+    def _is_proved(self, chosen: np.ndarray, point: Floats, sigma: float) -> bool:
+        """See the top of the file; with everything rounded the wrong way."""
+        at = self._centre.copy()
+        at[self._free] += self._radius * point
+        weight, bias = self._weight[chosen], self._bias[chosen]
+        terms = np.abs(weight) @ np.abs(at) + np.abs(bias)
+        value = np.abs(weight @ at + bias) + gamma(len(at) + 2) * terms + lost(len(at), weight, at)
+        reach = 1.001 * np.sqrt(len(chosen)) * float(value.max()) / sigma
+        inside = np.minimum(at - self._lower, self._upper - at)[self._free]
+        if not (inside > 1.001 * reach * self._radius).all():
+            return False
+        if not isinstance(self._domain, Polytope):
+            return True
+        matrix, offset = self._domain.matrix, self._domain.offset
+        slack = offset - matrix @ at - gamma(len(at) + 2) * (np.abs(matrix) @ np.abs(at) + np.abs(offset))
+        return bool((slack > 1.001 * reach * np.linalg.norm(matrix[:, self._free] * self._radius, axis=1)).all())

@@ -1,0 +1,285 @@
+"""All regions of a network with one or two free inputs, as intervals or polygons.
+
+The walk over corners that counts (`cells`) writes its cells down; what it cannot decide is listed by exact arithmetic, and cut out of the
+domain in rational numbers.  So there are as many as `tessella.count` finds, each with the pattern that `Network.patterns` gives inside.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from time import perf_counter
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.counting.cells import Outlines, Vertices
+from tessella.counting.exact import Exact
+from tessella.counting.tree import Tree
+from tessella.counting.witness import Witness
+from tessella.domain import Domain, check_fit
+from tessella.errors import OptionError
+from tessella.network import Floats, Mask, Network
+from tessella.preactivation import Method
+from tessella.stability import Stability
+from tessella.stability import stability as find_stability
+
+_AT_ONCE = 4096  # regions that the walk writes down before it is asked for them
+_CHUNK = 2**18  # numbers held while affine maps are composed
+_ZERO = 1e-9  # of the size of a preactivation: what may be 0 all over a region, and is looked at exactly
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Polygons:
+    """The regions of a network with one or two free inputs.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    patterns
+        One row per region: which ReLUs are active.
+    corners
+        The corners of all regions one after the other, each region's in counterclockwise order (ends of intervals: from left to right), in
+        the free inputs; rounded.
+    starts
+        Region i has the corners from ``starts[i]`` up to ``starts[i + 1]``.
+    borders
+        For each corner the layer (from 0) whose unit made the wall from it to the region's next corner, or at it for intervals; -1 for the
+        domain's own sides.
+    complete
+        Whether these are all regions; False if a limit ended it.
+    seconds
+        Wall time spent.
+    """
+
+    network: Network
+    domain: Domain
+    patterns: Mask
+    corners: Floats
+    starts: npt.NDArray[np.int64]
+    borders: npt.NDArray[np.int64]
+    complete: bool = True
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Make read-only."""
+        for part in (self.patterns, self.corners, self.starts, self.borders):
+            part.flags.writeable = False
+
+    def __len__(self) -> int:
+        """How many regions there are."""
+        return len(self.patterns)
+
+    def __getitem__(self, number: int) -> Floats:
+        """The corners of a region."""
+        if not 0 <= number < len(self):
+            msg = f"there is no region {number}; they have numbers 0 to {len(self) - 1}"
+            raise IndexError(msg)
+        return self.corners[self.starts[number] : self.starts[number + 1]]
+
+    @property
+    def dim(self) -> int:
+        """1 for intervals, 2 for polygons."""
+        return int(self.corners.shape[1])
+
+    @property
+    def centres(self) -> Floats:
+        """The mean of each region's corners."""
+        sums = np.add.reduceat(self.corners, self.starts[:-1], axis=0)
+        return sums / np.diff(self.starts)[:, None]
+
+    @property
+    def areas(self) -> Floats:
+        """The area of each polygon, or the length of each interval."""
+        if self.dim == 1:
+            return self.corners[self.starts[1:] - 1, 0] - self.corners[self.starts[:-1], 0]
+        after = np.arange(1, len(self.corners) + 1)
+        after[self.starts[1:] - 1] = self.starts[:-1]
+        place = self.corners - np.repeat(self.corners[self.starts[:-1]], np.diff(self.starts), axis=0)
+        x, y = place.T
+        return 0.5 * np.add.reduceat(x * y[after] - x[after] * y, self.starts[:-1])
+
+    def affine_maps(self) -> tuple[Floats, Floats]:
+        """What the network is on each region, as functions of the free inputs.
+
+        Returns
+        -------
+        Matrices of shape (regions, outputs, free inputs) and offsets of shape (regions, outputs).
+        """
+        widest = max(layer.units for layer in self.network.layers) * (self.dim + 1)
+        chunk = max(1, _CHUNK // widest)
+        parts = [_composed(self.network, self.domain, self.patterns[i : i + chunk]) for i in range(0, len(self), chunk)]
+        maps = np.concatenate(parts)
+        return np.ascontiguousarray(maps[:, :, :-1]), np.ascontiguousarray(maps[:, :, -1])
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        what = "polygon" if self.dim == 2 else "interval"
+        short = "" if self.complete else ", not all"
+        return f"Polygons({len(self):,} {what}{'' if len(self) == 1 else 's'}{short}, of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s)"
+
+
+def polygons(
+    network: Network,
+    domain: Domain,
+    *,
+    stability: Stability | None = None,
+    limit: int | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Polygons:
+    """List the regions of a network with one or two free inputs, with their corners.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.  With more inputs take a slice: `tessella.slice`.
+    stability
+        Which units are stable, if that is known already.
+    limit
+        Stop when there are more regions than this.
+    progress
+        Called every now and then with the number of regions found.
+
+    Examples
+    --------
+    >>> from tessella import Box
+    >>> net = Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5])], relu_output=True)
+    >>> found = polygons(net, Box(-1, 1, dim=2))
+    >>> found.patterns.astype(int).tolist(), found.areas.sum()
+    ([[1, 1], [1, 0], [0, 1], [0, 0]], np.float64(4.0))
+    >>> found[1].tolist(), found.borders[found.starts[1] : found.starts[2]].tolist()
+    ([[0.0, -1.0], [0.5, -1.0], [0.0, -0.5]], [-1, 0, 0])
+    """
+    begun = perf_counter()
+    check_fit(network, domain)
+    if domain.free_dim not in {1, 2}:
+        msg = f"polygons need one or two free inputs, and the domain has {domain.free_dim}; tessella.slice makes a plane or a line of them"
+        raise OptionError(msg)
+    if stability is not None and not (stability.network == network and stability.domain == domain):
+        msg = "the stability was found for another network or domain; find it with tessella.stability(network, domain)"
+        raise OptionError(msg)
+    known = stability or find_stability(network, domain, method=Method.LINEAR)
+    parts, found, complete = list[Outlines](), 0, True
+    for part in _outlines(Tree.of(known)):
+        parts.append(part)
+        found += len(part.sizes)
+        if progress:
+            progress(found)
+        if limit is not None and found > limit:
+            complete = False
+            break
+    patterns, sizes, corners, borders = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:4])
+    if not complete:
+        patterns, sizes = patterns[:limit], sizes[:limit]
+        corners, borders = corners[: sizes.sum()], borders[: sizes.sum()]
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    whole = _settled(known, patterns.astype(np.bool_), corners, starts)
+    return Polygons(network, domain, whole, corners, starts, borders, complete, perf_counter() - begun)
+
+
+def _outlines(tree: Tree) -> Iterator[Outlines]:
+    """The regions of a tree in the coordinates of the domain."""
+    box = tree.domain.box
+    low, high, exact = box.lower[box.free], box.upper[box.free], None
+    for part in Vertices(tree, _AT_ONCE).outlines():
+        yield part._replace(corners=(low / 2.0 + high / 2.0) + (high / 2.0 - low / 2.0) * part.corners)
+        for prefix in part.thin:
+            exact = exact or Exact(tree)
+            for leaf in exact.leaves(prefix):
+                yield _outline(leaf, exact.walls(leaf), box.lower[box.free], box.upper[box.free])
+
+
+def _outline(leaf: bytes, walls: list[tuple[int, list[int]]], lower: Floats, upper: Floats) -> Outlines:
+    """A region cut out of the unit square (or interval) in rational numbers."""
+    corners, borders = _clipped(walls, len(lower))
+    places = np.array([[float(value) for value in corner] for corner in corners])
+    pattern = np.frombuffer(leaf, dtype=np.uint8)[None]
+    return Outlines(pattern, np.array([len(corners)]), lower + (upper - lower) * places, np.array(borders))
+
+
+_Corner = tuple[Fraction, ...]
+
+
+def _clipped(walls: list[tuple[int, list[int]]], dim: int) -> tuple[list[_Corner], list[int]]:
+    zero, one = Fraction(0), Fraction(1)
+    corners: list[_Corner] = [(zero,), (one,)] if dim == 1 else [(zero, zero), (one, zero), (one, one), (zero, one)]
+    borders = [-1] * len(corners)
+    for layer, row in walls:
+        values = [row[-1] + sum((a * x for a, x in zip(row, corner, strict=False)), zero) for corner in corners]
+        if min(values) >= 0:
+            continue
+        corners, borders = _on_line(corners, borders, values, layer) if dim == 1 else _in_plane(corners, borders, values, layer)
+    return corners, borders
+
+
+def _on_line(corners: list[_Corner], borders: list[int], values: list[Fraction], layer: int) -> tuple[list[_Corner], list[int]]:
+    place = tuple(_between(corners[0], corners[1], values[0], values[1]))
+    return ([place, corners[1]], [layer, borders[1]]) if values[0] < 0 else ([corners[0], place], [borders[0], layer])
+
+
+def _in_plane(corners: list[_Corner], borders: list[int], values: list[Fraction], layer: int) -> tuple[list[_Corner], list[int]]:
+    kept, sides = list[_Corner](), list[int]()
+    for number, (corner, border, here) in enumerate(zip(corners, borders, values, strict=True)):
+        following = (number + 1) % len(corners)
+        there = values[following]
+        if here >= 0:
+            kept.append(corner)
+            sides.append(layer if here == 0 and there < 0 else border)
+        if here * there < 0:
+            kept.append(_between(corner, corners[following], here, there))
+            sides.append(layer if here > 0 else border)
+    return kept, sides
+
+
+def _between(one: _Corner, other: _Corner, here: Fraction, there: Fraction) -> _Corner:
+    share = Fraction(here) / (here - there)
+    return tuple(a + share * (b - a) for a, b in zip(one, other, strict=True))
+
+
+def _settled(known: Stability, decided: Mask, corners: Floats, starts: npt.NDArray[np.int64]) -> Mask:
+    """Patterns of all ReLUs from those of the unstable ones.
+
+    A unit that is nowhere negative is called stably active; in a region where it is 0 it is not.
+    """
+    network, domain = known.network, known.domain
+    masks = [
+        (on[layer.rectified], may[layer.rectified])
+        for layer, on, may in zip(network.layers, known.active, known.unstable, strict=True)
+    ]
+    active, unstable = (np.concatenate(parts) for parts in zip(*masks, strict=True))
+    whole = np.tile(active, (len(decided), 1))
+    whole[:, unstable] = decided
+    lower = np.concatenate([low[layer.rectified] for layer, low in zip(network.layers, known.bounds.lower, strict=True)])
+    doubtful = np.flatnonzero(active & (lower <= 0.0))
+    if len(doubtful):
+        centres = np.tile(domain.box.lower, (len(whole), 1))
+        centres[:, domain.box.free] = np.add.reduceat(corners, starts[:-1], axis=0) / np.diff(starts)[:, None]
+        values = network.preactivations(centres)
+        sizes = [1.0 + np.abs(part).max(axis=1, keepdims=True) for part in values]
+        small = [
+            (np.abs(part) <= _ZERO * size)[:, layer.rectified]
+            for layer, part, size in zip(network.layers, values, sizes, strict=True)
+        ]
+        witness = Witness(network, domain)
+        for number in np.flatnonzero(np.concatenate(small, axis=1)[:, doubtful].any(axis=1)):
+            whole[number] = witness.settled(whole[number])
+    return whole
+
+
+def _composed(network: Network, domain: Domain, patterns: Mask) -> Floats:
+    """Affine maps of the free inputs: matrices, and offsets in a last column."""
+    free, count = domain.box.free, len(patterns)
+    start = np.vstack([np.eye(domain.dim)[free], np.where(free, 0.0, domain.box.lower)])
+    values, place = np.broadcast_to(start, (count, *start.shape)), 0
+    for number, layer in enumerate(network.layers):
+        if number == 0:
+            first = np.asarray(start @ layer.weight.T)
+            values = np.broadcast_to(first, (count, *first.shape)).copy()
+        else:
+            values = np.asarray(values.reshape(-1, layer.inputs) @ layer.weight.T).reshape(count, -1, layer.units)
+        values[:, -1] += layer.bias
+        passes = np.ones((count, layer.units), dtype=np.bool_)
+        passes[:, layer.rectified] = patterns[:, place : place + layer.relus]
+        values *= passes[:, None]
+        place += layer.relus
+    return np.swapaxes(values, 1, 2)

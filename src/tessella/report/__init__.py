@@ -1,0 +1,6 @@
+"""One self-contained page about a network: the bracket, its units, its regions on a slice, and how all that was found."""
+
+from tessella.report.explorer import Explorer, explore
+from tessella.report.page import Provenance, page, write
+
+__all__ = ["Explorer", "Provenance", "explore", "page", "write"]

@@ -1,0 +1,162 @@
+"""What the slice explorer of a report shows: which slice, which part of it, and its regions as numbers for a browser."""
+
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.counting.polygons import Polygons, polygons
+from tessella.domain import Box, Domain, Polytope
+from tessella.errors import OptionError
+from tessella.network import Floats, Network
+from tessella.plot import tile_colours, tiles
+from tessella.slicing import Slice
+from tessella.slicing import slice as make_slice
+
+LIMIT = 20_000  # regions; a page of some megabytes, which browsers draw at once
+_HALVINGS = 40
+_OUTPUTS = 12  # that are listed
+_SEED = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explorer:
+    """Regions to look at.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    slice
+        The plane or line; None if the network has one or two inputs, and is shown as it is.
+    polygons
+        The regions.
+    where
+        Which slice this is, in words.
+    share
+        How wide the part that is shown is, as a part of the slice; 1 if it is the whole.
+    """
+
+    network: Network
+    domain: Domain
+    slice: Slice | None
+    polygons: Polygons
+    where: str
+    share: float = 1.0
+
+    @property
+    def note(self) -> str:
+        """What a reader must know of the picture."""
+        many = f"{len(self.polygons):,} region{'' if len(self.polygons) == 1 else 's'}"
+        if self.share < 1.0:
+            return f"The whole has more regions than a page may show: this is the part around its centre, 1/{round(1.0 / self.share):,} as wide, with {many}."
+        return f"{many}, drawn exactly."
+
+
+def explore(
+    network: Network,
+    domain: Domain,
+    *,
+    slice: Slice | None = None,  # noqa: A002  it is one
+    limit: int = LIMIT,
+    progress: Callable[[int], None] | None = None,
+) -> Explorer:
+    """Choose what to show of a network, and list its regions there.
+
+    Parameters
+    ----------
+    network, domain
+        Of what, and where.
+    slice
+        A plane or line; None for the whole if there are one or two free inputs, and else for the plane through the centre of the domain and
+        two corners of its box that are drawn with a fixed seed.
+    limit
+        The most regions to show.  If there are more, a smaller part around the centre is shown.
+    progress
+        Called every now and then with the number of regions found.
+    """
+    if limit < 1:
+        msg = f"limit is {limit}; at least one region must be shown"
+        raise OptionError(msg)
+    chosen, where = slice, ""
+    if slice is not None:
+        if not (slice.whole == network and slice.within == domain):
+            msg = "the slice is one of another network or domain; make it with tessella.slice(network, points, domain)"
+            raise OptionError(msg)
+        text = slice.describe()
+        where = f"{text[0].upper()}{text[1:]}, chosen by the author of this report."
+    elif domain.free_dim > 2:
+        chosen = _default(network, domain)
+        where = f"The plane through the centre of the domain and two corners of its box, drawn with seed {_SEED}."
+    else:
+        where = "All inputs of the network."
+    part, whole = (network, domain) if chosen is None else (chosen.network, chosen.domain)
+    for halvings in range(_HALVINGS):
+        share = 0.5**halvings
+        found = polygons(part, whole if not halvings else _smaller(whole, share), limit=limit, progress=progress)
+        if found.complete:
+            return Explorer(network, domain, chosen, found, where, share)
+    msg = f"more than {limit:,} regions lie around the centre of the slice; allow more, or choose another slice"
+    raise OptionError(msg)
+
+
+def _default(network: Network, domain: Domain) -> Slice:
+    box, rng = domain.box, np.random.default_rng(_SEED)
+    centre = domain.centre if isinstance(domain, Polytope) else box.lower / 2.0 + box.upper / 2.0
+    while True:
+        corners = np.where(rng.random((2, box.dim)) < 0.5, box.lower, box.upper)
+        steps = (corners - centre)[:, box.free]
+        if np.linalg.matrix_rank(steps / np.abs(steps).max()) == 2:  # corners are drawn again where they face each other
+            return make_slice(network, np.vstack([centre, corners]), domain)
+
+
+def _smaller(domain: Domain, share: float) -> Domain:
+    """The part of a domain in a box around its centre."""
+    box = domain.box
+    centre = domain.centre if isinstance(domain, Polytope) else box.lower / 2.0 + box.upper / 2.0
+    reach = share * (box.upper / 2.0 - box.lower / 2.0)
+    part = Box(np.maximum(centre - reach, box.lower), np.minimum(centre + reach, box.upper))
+    return Polytope(domain.matrix, domain.offset, part) if isinstance(domain, Polytope) else part
+
+
+def record(shown: Explorer) -> dict[str, Any]:
+    """Plain values for the page's own script; arrays as base64."""
+    found = shown.polygons
+    matrices, offsets = found.affine_maps()
+    base = (found.corners.min(axis=0) + found.corners.max(axis=0)) / 2.0  # single precision is relative to this
+    maps = np.concatenate([matrices, (offsets + matrices @ base)[:, :, None]], axis=2)[:, :_OUTPUTS]
+    relus = [layer.relus for layer in found.network.layers if layer.relus]
+    ordinal = np.cumsum([layer.relus > 0 for layer in found.network.layers]) - 1
+    borders = np.where(found.borders >= 0, ordinal[found.borders], -1)
+    return {
+        "dim": found.dim,
+        "count": len(found),
+        "names": names(shown),
+        "layers": relus,
+        "outputs": found.network.output_dim,
+        "listed": maps.shape[1],
+        "base": base.tolist(),
+        "corners": _encoded(found.corners - base, "<f4"),
+        "starts": _encoded(found.starts, "<u4"),
+        "borders": _encoded(borders, "<i2"),
+        "patterns": _encoded(np.packbits(found.patterns, axis=1), "u1"),
+        "maps": _encoded(maps, "<f4"),
+        "slopes": _encoded(np.sqrt((matrices**2).sum(axis=(1, 2))), "<f4"),
+        "tiles": _encoded(tiles(found), "u1"),
+        "palette": tile_colours(),
+    }
+
+
+def names(shown: Explorer) -> list[str]:
+    """What the coordinates are called."""
+    if shown.slice is not None:
+        axes = shown.slice.axes
+        return [f"input {axis}" for axis in axes] or ["the distance along direction 1", "along direction 2"][: shown.slice.dim]
+    return [f"input {axis}" for axis in np.flatnonzero(shown.polygons.domain.box.free).tolist()]
+
+
+def _encoded(values: npt.NDArray[Any] | Floats, kind: str) -> str:
+    return b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode("ascii")

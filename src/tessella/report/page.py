@@ -1,0 +1,218 @@
+"""The page itself: one file, without a connection to anywhere."""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tessella._version import __version__
+from tessella.analysis.result import Analysis, Step
+from tessella.errors import FileError, OptionError
+from tessella.report import pictures
+from tessella.report.explorer import Explorer, explore, names, record
+from tessella.result import Side, format_count, format_duration, format_maps
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Where a report comes from.
+
+    Parameters
+    ----------
+    model
+        The name of the model's file, or what else to call it.
+    digest
+        The SHA-256 of that file; empty if there is none.
+    command
+        The command that made the report, word by word; empty if it was made in Python.
+    made
+        When, in UTC.
+    """
+
+    model: str = ""
+    digest: str = ""
+    command: tuple[str, ...] = ()
+    made: datetime | None = None
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], command: Sequence[str] = ()) -> "Provenance":
+        """The provenance of a report on a model's file."""
+        try:
+            digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except OSError as error:
+            msg = f"{path}: cannot be read ({error.strerror or error})"
+            raise FileError(msg) from error
+        return cls(Path(path).name, digest, tuple(command), datetime.now(UTC))
+
+
+def write(
+    path: str | os.PathLike[str], found: Analysis, *, shown: Explorer | None = None, provenance: Provenance | None = None
+) -> None:
+    """Write a report to a file.
+
+    Parameters
+    ----------
+    path
+        The file, such as ``report.html``.
+    found
+        What `tessella.analyze` returned.
+    shown
+        What `explore` returned; by default the whole network, or a slice chosen for it.
+    provenance
+        Where the model comes from.
+    """
+    text = page(found, shown=shown, provenance=provenance)
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        msg = f"{path}: cannot be written ({error.strerror or error})"
+        raise FileError(msg) from error
+
+
+def page(found: Analysis, *, shown: Explorer | None = None, provenance: Provenance | None = None) -> str:
+    """A report as one self-contained HTML page; the parameters are those of `write`.
+
+    Examples
+    --------
+    >>> import tessella
+    >>> net = tessella.load([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
+    >>> text = page(tessella.analyze(net, tessella.Box(-1, 1, dim=2), seconds=5))
+    >>> "exactly 4" in text, "http://" in text.replace("http://www.w3.org/2000/svg", "")
+    (True, False)
+    """
+    explorer = shown if shown is not None else explore(found.network, found.domain)
+    if not (explorer.network == found.network and explorer.domain == found.domain):
+        msg = "what is shown is of another network or domain than what was analysed"
+        raise OptionError(msg)
+    past = provenance or Provenance(made=datetime.now(UTC))
+    found = _with_slice(found, explorer)
+    name = past.model or found.network.shape
+    known = found.stability
+    parts = {
+        "title": escape(f"{name}: linear regions"),
+        "name": escape(name),
+        "subtitle": escape(f"{found.network.shape}, {found.network.relus:,} ReLUs, inputs from {found.domain.describe()}"),
+        "answer": _answer(found),
+        "bracket": _scrolled(pictures.bracket(found)),
+        "bounds": _bounds(found),
+        "choices": escape(found.choices),
+        "stability": "<p>Nothing is known of the units.</p>" if known is None else _scrolled(pictures.stability(known)),
+        "units": "" if known is None else _units(found),
+        "where": escape(explorer.where),
+        "note": escape(explorer.note),
+        "axes": escape(" and ".join(names(explorer))),
+        "steps": _steps(found.steps),
+        "provenance": _provenance(found, past),
+        "data": _safe_json(record(explorer)),
+        "style": _asset("style.css"),
+        "script": _asset("explorer.js"),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match.group(1)], _asset("page.html"))
+
+
+def _asset(name: str) -> str:
+    return (files("tessella.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _safe_json(value: dict[str, Any]) -> str:
+    """JSON that cannot end the script element it stands in."""
+    text = json.dumps(value)  # ASCII only
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _with_slice(found: Analysis, explorer: Explorer) -> Analysis:
+    """The regions that are shown are proved, so there are at least as many on the whole domain."""
+    count = len(explorer.polygons)
+    if count <= found.proved_lower:
+        return found
+    why = "regions on the slice that is shown are a proved lower bound"
+    step = Step("slice", why, f"at least {count:,} regions", explorer.polygons.seconds)
+    return replace(found, proved_lower=count, probable_lower=max(count, found.probable_lower), steps=(*found.steps, step))
+
+
+def _answer(found: Analysis) -> str:
+    if found.exact is not None:
+        plural = "" if found.exact == 1 else "s"
+        return f"Exactly <strong>{_number(found.exact, Side.EXACT)}</strong> linear region{plural}, proved."
+    low, high = _number(found.proved_lower, Side.LOWER), _number(found.upper, Side.UPPER)
+    text = f"Between <strong>{low}</strong> and <strong>{high}</strong> linear regions, proved"
+    if found.probable_lower > found.proved_lower:
+        probable = _number(found.probable_lower, Side.LOWER)
+        text += f"; at least <strong>{probable}</strong> with {100.0 * found.confidence:.12g} % confidence"
+    if found.mean is not None:
+        text += f"; about <strong>{_number(found.mean, Side.ESTIMATE)}</strong> by estimate"
+    return text + "."
+
+
+def _number(count: int, side: Side) -> str:
+    """A count as HTML."""
+    return re.sub(r"\^(.*)", r"<sup>\1</sup>", format_count(count, side))
+
+
+def _bounds(found: Analysis) -> str:
+    lines = [
+        [escape(words), _number(value, side), format_maps(value, side), escape(note)] for words, value, side, note in found.rows()
+    ]
+    return _table(["", "regions", "MAPS", "how sure"], lines, numbers={1, 2})
+
+
+def _units(found: Analysis) -> str:
+    known = found.stability
+    if known is None:
+        return ""
+    heads = ["layer", "ReLUs", "stably active", "stably inactive", "unstable"]
+    rows = [[str(row[key]) for key in ("layer", "relus", "active", "inactive", "unstable")] for row in known.rows()]
+    return _table(heads, rows, numbers=set(range(5)))
+
+
+def _steps(steps: Sequence[Step]) -> str:
+    rows = [[escape(step.name), escape(step.why), escape(step.found), f"{step.seconds:.2f} s"] for step in steps]
+    return _table(["what", "why", "found", "time"], rows, numbers={3}, kind="steps")
+
+
+def _provenance(found: Analysis, past: Provenance) -> str:
+    made = "" if past.made is None else past.made.strftime("%Y-%m-%d %H:%M UTC")
+    source = found.network.source
+    lines = [
+        ("model", past.model or "an object in Python"),
+        ("SHA-256 of the file", past.digest),
+        ("content hash of the network", found.network.fingerprint),
+        (
+            "compared with its source",
+            f"at {source.points} points, largest difference {source.difference:.1e}" if source and source.points else "",
+        ),
+        ("network", f"{found.network.shape}, {found.network.parameters:,} parameters"),
+        ("domain", found.domain.describe()),
+        ("command", shlex.join(past.command)),
+        ("made", made),
+        ("analysis took", f"{format_duration(found.seconds)}, {found.status}"),
+        ("Tessella", f"{__version__}, Python {platform.python_version()}, numpy {np.__version__}"),
+    ]
+    rows = [f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in lines if text]
+    return f"<dl>{''.join(rows)}</dl>"
+
+
+def _scrolled(content: str) -> str:
+    """What may be too wide for a small screen."""
+    return f'<div class="scroll">{content}</div>'
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: set[int], kind: str = "") -> str:
+    """A table of cells that are HTML already."""
+
+    def cells(values: Sequence[str], tag: str) -> str:
+        return "".join(f"<{tag}{' class=number' if i in numbers else ''}>{value}</{tag}>" for i, value in enumerate(values))
+
+    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    return _scrolled(f'<table class="{kind}"><thead><tr>{cells(heads, "th")}</tr></thead><tbody>{body}</tbody></table>')

@@ -1,0 +1,279 @@
+"""The number of regions while a network is trained.
+
+A `Tracker` reads the model as it is at the end of an epoch, on a copy in evaluation mode, and estimates.  It draws random numbers of its own, so training goes on as if it had
+not been there.
+"""
+
+import csv
+import math
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, fields
+from numbers import Integral
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Protocol, cast, runtime_checkable
+
+from tessella.counting.estimate import estimate
+from tessella.domain import Domain, check_fit
+from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
+from tessella.importers import load
+from tessella.preactivation import Method
+from tessella.result import format_count, maps
+from tessella.stability import stability as find_stability
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What was found at the end of one epoch.
+
+    Parameters
+    ----------
+    epoch
+        Which.
+    maps
+        Log2 of the estimate.
+    relative_error
+        The standard error as a part of it: 0 if it is exact.
+    lower
+        The number of regions is at least this, with the confidence.
+    confidence
+        That confidence; 1 if the number is exact.
+    exact
+        The number of regions, if it was counted.
+    active, inactive, unstable
+        How many ReLUs are stably active, stably inactive, and neither.
+    seconds
+        Wall time spent on this record.
+    """
+
+    epoch: int
+    maps: float
+    relative_error: float
+    lower: int
+    confidence: float
+    exact: int | None
+    active: int
+    inactive: int
+    unstable: int
+    seconds: float
+
+    @property
+    def mean(self) -> float | int:
+        """The estimate; the count if it is exact."""
+        if self.exact is not None:
+            return self.exact
+        return 2.0**self.maps if self.maps < 1000.0 else 1 << round(self.maps)
+
+    @property
+    def scalars(self) -> dict[str, float]:
+        """What is drawn over epochs."""
+        drawn = {"regions_log2": self.maps, "regions_lower_log2": maps(self.lower), "regions_relative_error": self.relative_error}
+        units = {"stably_active": self.active, "stably_inactive": self.inactive, "unstable": self.unstable}
+        return {name: float(value) for name, value in {**drawn, **units}.items() if math.isfinite(value)}
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        number = f"exactly {format_count(self.exact)}" if self.exact is not None else f"about 2^{self.maps:.2f}"
+        return f"Record(epoch {self.epoch}: {number} regions, {self.unstable} units unstable, {self.seconds:.2f} s)"
+
+
+@runtime_checkable
+class Writer(Protocol):
+    """What TensorBoard's ``SummaryWriter`` does, and others do as well."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int) -> None:
+        """Note one number."""
+        ...
+
+
+class Tracker:
+    """Follows one model; see `track`.
+
+    Parameters
+    ----------
+    look
+        Makes the record of an epoch.
+    every
+        Epochs from one record to the next.
+    path, writer
+        Where records go, beside the list.
+    """
+
+    def __init__(self, look: Callable[[int], Record], every: int, path: Path | None, writer: Writer | None) -> None:
+        """Nothing is recorded yet."""
+        self._look, self._every, self._path, self._writer = look, every, path, writer
+        self._epoch = 0
+        self.records = list[Record]()
+        if path is not None:
+            self._write([field.name for field in fields(Record)], "w")
+
+    def step(self, epoch: int | None = None) -> Record | None:
+        """Call it at the end of every epoch.
+
+        Parameters
+        ----------
+        epoch
+            Its number; by default they are counted from 0.
+
+        Returns
+        -------
+        The record, or None if it was not this epoch's turn.  After the first record an error does not end training: it is a warning, and there is no record.
+        """
+        number = self._epoch if epoch is None else int(epoch)
+        self._epoch = number + 1
+        if number % self._every:
+            return None
+        try:
+            record = self._look(number)
+        except TessellaError as error:
+            if not self.records:
+                raise
+            warnings.warn(f"epoch {number} has no record: {error}", RuntimeWarning, stacklevel=2)
+            return None
+        self.records.append(record)
+        if self._path is not None:
+            self._write(["" if value is None else value for value in astuple(record)], "a")
+        if self._writer is not None:
+            for name, value in record.scalars.items():
+                self._writer.add_scalar(f"tessella/{name}", value, number)
+        return record
+
+    def lightning(self) -> Any:
+        """A callback for a Lightning ``Trainer``: a record at the end of every training epoch, on the first process only."""
+        tracker, parent = self, _lightning()
+
+        class Regions(parent):
+            """Follows the number of regions."""
+
+            def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002  Lightning's own names
+                if getattr(trainer, "is_global_zero", True):
+                    tracker.step(int(trainer.current_epoch))
+
+        return Regions()
+
+    def keras(self) -> Any:
+        """A callback for Keras' ``fit``: a record at the end of every epoch, in the history too."""
+        tracker, parent = self, _keras()
+
+        class Regions(parent):
+            """Follows the number of regions."""
+
+            def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+                record = tracker.step(epoch)
+                if record is not None and logs is not None:
+                    logs.update(record.scalars)
+
+        return Regions()
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        last = f", last {self.records[-1]!r}" if self.records else ""
+        return f"Tracker({len(self.records)} record{'' if len(self.records) == 1 else 's'}{last})"
+
+    def _write(self, row: list[Any], mode: str) -> None:
+        path = cast("Path", self._path)
+        try:
+            with path.open(mode, newline="", encoding="utf-8") as file:
+                csv.writer(file).writerow(row)
+        except OSError as error:
+            msg = f"{path}: cannot be written ({error.strerror or error})"
+            raise FileError(msg) from error
+
+
+def track(  # noqa: PLR0913  one keyword per option
+    model: object,
+    domain: Domain,
+    *,
+    every: int = 1,
+    seconds: float = 1.0,
+    probes: int | None = None,
+    confidence: float = 0.95,
+    rng: int = 0,
+    workers: int | None = None,
+    path: str | os.PathLike[str] | None = None,
+    tensorboard: str | os.PathLike[str] | Writer | None = None,
+    relu_output: bool = False,
+    input_shape: tuple[int, ...] | None = None,
+) -> Tracker:
+    """Follow the number of regions of a model while it is trained.
+
+    Call ``step()`` at the end of every epoch of a loop of your own, or give ``lightning()`` or ``keras()`` to a trainer.
+
+    Parameters
+    ----------
+    model
+        What `tessella.load` reads: a PyTorch module, a Keras model.  It is read anew each time, and left as it is.
+    domain
+        Where regions are counted.
+    every
+        Epochs from one record to the next.
+    seconds, probes, confidence, rng, workers
+        Those of `tessella.estimate`, for each record.  With ``probes`` the same training gives the same records.
+    path
+        A CSV file to write, one line per record.
+    tensorboard
+        A folder for TensorBoard, or anything with ``add_scalar``.
+    relu_output, input_shape
+        Those of `tessella.load`.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> tracker = track([([[1.0], [-1.0]], [0.5, 0.5])], Box(-2, 2, dim=1), relu_output=True)
+    >>> tracker.step().exact, tracker.step().epoch
+    (3, 1)
+    """
+    if isinstance(every, bool) or not isinstance(every, Integral) or int(every) < 1:
+        msg = f"every is {every!r:.40}; it takes a whole number of epochs, at least 1"
+        raise OptionError(msg)
+    options: dict[str, Any] = {"seconds": seconds, "probes": probes, "confidence": confidence, "rng": rng, "workers": workers}
+
+    def look(epoch: int) -> Record:
+        start = perf_counter()
+        network = load(model, relu_output=relu_output, input_shape=input_shape)
+        check_fit(network, domain)
+        known = find_stability(network, domain, method=Method.LINEAR)
+        found, total = estimate(network, domain, stability=known, **options), known.totals()
+        part = (found.maps, found.relative_error, found.lower, found.confidence, found.exact)
+        units = (total["active"], total["inactive"], total["unstable"])
+        return Record(epoch, *part, *units, seconds=perf_counter() - start)
+
+    return Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard))
+
+
+def _writer(given: object) -> Writer | None:
+    if given is None or isinstance(given, Writer):
+        return given
+    if not isinstance(given, (str, os.PathLike)):
+        msg = f"tensorboard is a {type(given).__name__}; it takes a folder, or an object with add_scalar"
+        raise OptionError(msg)
+    try:
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415  only where it is asked for
+    except ImportError as error:
+        msg = "writing for TensorBoard needs torch and tensorboard: pip install torch tensorboard"
+        raise MissingPackage(msg) from error
+    return cast("Writer", SummaryWriter(os.fspath(given)))
+
+
+def _lightning() -> Any:
+    """Lightning's own class: its trainer refuses what is not derived from it."""
+    from importlib import import_module  # noqa: PLC0415
+
+    for name in ("lightning.pytorch.callbacks", "pytorch_lightning.callbacks"):
+        try:
+            return import_module(name).Callback
+        except ImportError:
+            continue
+    msg = "a callback for Lightning needs it: pip install lightning"
+    raise MissingPackage(msg)
+
+
+def _keras() -> Any:
+    try:
+        from keras.callbacks import Callback  # noqa: PLC0415  only where it is asked for
+    except ImportError as error:
+        msg = "a callback for Keras needs it: pip install 'tessella[keras]'"
+        raise MissingPackage(msg) from error
+    return Callback

@@ -1,0 +1,182 @@
+"""`tessella analyze` and `tessella demo` as a person uses them."""
+
+import itertools
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import tessella
+from helpers.here import Here
+from tessella.analysis import plan
+from tessella.cli import main
+from tessella.importers.arrays import write_npz
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run ``tessella ...`` in this process; gives exit code, stdout, stderr."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        printed = capsys.readouterr()
+        return stopped.value.code or 0, printed.out, printed.err
+
+    return call
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled():
+    """Compile before the first command, which would say on stderr that it does."""
+    for inputs in (3, 20):
+        net = tessella.load([(np.eye(inputs), np.zeros(inputs)), (np.ones((1, inputs)), [0.0])])
+        tessella.estimate(net, tessella.Box.cube(-1, 1, inputs), probes=1)
+
+
+def written(path, sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    layers = [(rng.standard_normal((n, m)), rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
+    write_npz(tessella.Network.from_arrays(layers), path)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path):
+    return written(tmp_path / "net.npz", (3, 5, 4, 2))
+
+
+@pytest.fixture
+def large(tmp_path):
+    return written(tmp_path / "large.npz", (20, 30, 30, 2))
+
+
+def test_a_small_network_is_counted(run, model):
+    exact = tessella.count(tessella.load(model), tessella.Box.cube(0, 1, 3)).exact
+    code, out, err = run("analyze", model, "--box", "0,1")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "net.npz: 3-5-4-2 on [0, 1]^3"
+    assert lines[2].split() == ["exactly", f"{exact:,}", f"{np.log2(exact):.2f}", "proved"]
+    assert "stably active" in out
+    assert "what was run" in out
+    assert "nothing had to be estimated" in out
+    assert run("analyze", model, "--box", "0,1", "-q")[1] == f"{exact}\n"
+
+
+def test_a_large_network_gets_a_bracket(run, large, monkeypatch):
+    monkeypatch.setattr(plan, "Aside", Here)
+    code, out, err = run("analyze", large, "--box=-1,1", "--seconds", "1.5")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert [line.split()[1] if line.startswith("at") else line.split()[0] for line in lines[2:6]] == [
+        "least",
+        "least",
+        "about",
+        "most",
+    ]
+    assert lines[2].rstrip().endswith("proved")
+    assert lines[3].rstrip().endswith("with 95 % confidence")
+    assert "estimated" in lines[4]
+    assert lines[5].rstrip().endswith("proved")
+
+
+def test_quiet_and_json(run, large):
+    numbers = run("analyze", large, "--box=-1,1", "--seconds", "1", "-q")[1].split()
+    assert len(numbers) == 4
+    record = json.loads(run("analyze", large, "--box=-1,1", "--seconds", "1", "--json")[1])
+    assert record["exact"] is None
+    assert record["proved_lower"] <= record["probable_lower"] <= record["upper"]
+    assert record["model"].endswith("large.npz")
+
+
+def test_several_models_are_ranked(run, model, tmp_path):
+    other = written(tmp_path / "wide.npz", (3, 20, 20, 2))
+    code, out, err = run("analyze", model, other, "--box=-1,1", "--seconds", "20")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    place = lines.index("Which has more regions?")
+    assert lines[place + 2].startswith("wide.npz")
+    assert lines[place + 2].rstrip().endswith("yes, proved")
+    assert lines[place + 3].startswith("net.npz")
+    record = json.loads(run("analyze", model, other, "--box=-1,1", "--seconds", "20", "--json")[1])
+    assert [one["model"] for one in record["models"]] == [str(model), str(other)]
+    assert record["ranking"]["order"] == [str(other), str(model)]
+    assert record["ranking"]["comparisons"][0]["verdict"] == "proved"
+    counts = [line.split() for line in run("analyze", model, other, "--box=-1,1", "-q")[1].splitlines()]
+    assert [words[1] for words in counts] == [str(model), str(other)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nope.onnx", "--box", "0,1"], "no such file"),
+        (["{model}"], "--box 0,1 or --property"),
+        (["{model}", "--box", "0,1", "--seconds", "0"], "positive number"),
+        (["{model}", "--box", "0,nan"], "finite"),
+        (["{model}", "--box", "1,0"], "empty"),
+        (["{model}", "--box", "0,1", "--confidence", "1"], "between 0 and 1"),
+        (["{model}", "--box", "0,1", "--workers", "-1"], "at least 0"),
+        (["{model}", "--box", "0,1", "--seed", "-1"], "at least 0"),
+        (["{model}", "{large}", "--box", "0,1"], "has 3 inputs and .*large.npz has 20"),
+        (["{model}", "{model}", "--box", "0,1"], "given twice"),
+    ],
+)
+def test_errors_are_one_line(run, model, large, arguments, words):
+    code, out, err = run("analyze", *(part.format(model=model, large=large) for part in arguments))
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("tessella: error: ")
+    assert re.search(words, err)
+
+
+def test_no_model_is_an_error(run):
+    code, _, err = run("analyze", "--box", "0,1")
+    assert code == 2
+    assert "MODEL" in err
+
+
+def test_help_has_examples(run):
+    _, out, _ = run("analyze", "--help")
+    assert "tessella analyze before.onnx after.onnx" in out
+
+
+def test_demo_writes_a_report(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("demo")
+    assert (code, err) == (0, "")
+    report = tmp_path / "demo" / "report.html"
+    assert out.rstrip().endswith(str(report))
+    assert "26,785" in report.read_text()
+    assert run("demo", "-q", "-o", "other.html")[1] == "26785\n"
+    (tmp_path / "file").write_text("")
+    code, _, err = run("demo", "-q", "-o", "file/report.html")
+    assert code == 2
+    assert "file: cannot be made" in err
+
+
+def test_ctrl_c_ends_with_what_is_known(large):
+    """In a terminal of 60 columns, where the bracket is drawn live."""
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "tessella", "analyze", str(large), "--box=-1,1", "--seconds", "60"]
+    environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=follower, env=environment)
+    os.close(follower)
+    seen = b""
+    while b"estimate" not in seen:  # it is drawn, and well under way
+        seen += os.read(leader, 4096)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    os.close(leader)
+    assert process.returncode == 0
+    assert b"at most" in out
+    assert b"proved" in out

@@ -1,0 +1,179 @@
+"""Pictures: as many polygons as regions, the colours they claim, and what is refused."""
+
+import builtins
+import importlib.util
+import io
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.path import Path
+
+import tessella
+from tessella import Box, MissingPackage, Network, OptionError, plot
+
+
+def random_network(sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    return Network.from_arrays(
+        [(rng.standard_normal((n, m)), 0.5 * rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
+    )
+
+
+NETWORK, BOX = random_network((2, 9, 8, 3)), Box(-1, 1, dim=2)
+
+
+def drawn_polygons(figure):
+    """The closed parts of all paths that are filled."""
+    paths = [path for shapes in figure.axes[0].collections for path in shapes.get_paths()]
+    return sum(int((path.codes == Path.CLOSEPOLY).sum()) for path in paths)
+
+
+@pytest.mark.parametrize("colour", ["region", "slope"])
+def test_there_are_as_many_polygons_as_regions(colour):
+    figure = plot.regions(NETWORK, BOX, colour=colour)
+    counted = tessella.count(NETWORK, BOX).exact
+    assert drawn_polygons(figure) == counted
+    assert figure.axes[0].get_title() == f"2-9-8-3 on [-1, 1]^2: {counted:,} regions"
+
+
+@pytest.mark.parametrize("kind", ["axes", "points"])
+def test_a_slice_is_drawn_with_as_many_polygons_as_regions(kind):
+    network, domain = random_network((6, 9, 8, 3)), Box(-1, 1, dim=6)
+    given = {"axes": (4, 1)} if kind == "axes" else {"points": np.random.default_rng(0).uniform(-1, 1, (3, 6))}
+    chosen = tessella.slice(network, domain=domain, **given)
+    figure = plot.regions(chosen)
+    assert drawn_polygons(figure) == tessella.count(chosen.network, chosen.domain).exact
+    labels = [figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel()]
+    assert labels == (["input 4", "input 1"] if kind == "axes" else [f"distance along direction {n}" for n in (1, 2)])
+
+
+def test_walls_have_the_colours_of_layers():
+    figure = plot.regions(NETWORK, BOX, colour="layer")
+    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert texts == ["cut by layer 1", "cut by layer 2"]
+    first = figure.axes[0].collections[0].get_paths()[0].vertices.reshape(-1, 2, 2)
+    values = NETWORK.preactivations(first.mean(axis=1))[0]
+    assert np.abs(values).min(axis=1).max() < 1e-12
+
+
+def test_slopes_are_those_of_the_output():
+    found = tessella.polygons(NETWORK, BOX)
+    bar = plot.regions(NETWORK, BOX, polygons=found, colour="slope", output=1).axes[1]
+    expected = [np.linalg.norm(NETWORK.affine_map(pattern)[0][1]) for pattern in found.patterns]
+    assert bar.get_ylim() == pytest.approx((min(expected), max(expected)))
+    assert bar.get_ylabel() == "slope of output 1"
+
+
+def test_a_function_of_one_input_is_drawn_through_its_break_points():
+    network, domain = random_network((1, 6, 5, 2)), Box(-2, 2, dim=1)
+    figure = plot.regions(network, domain)
+    lines = figure.axes[0].get_lines()
+    assert len(lines) == 2
+    places = lines[0].get_xdata()
+    assert len(places) == tessella.count(network, domain).exact + 1
+    between = np.linspace(-2, 2, 501)
+    np.testing.assert_allclose(np.interp(between, places, lines[1].get_ydata()), network(between[:, None])[:, 1], atol=1e-9)
+    assert len(plot.regions(network, domain, output=0).axes[0].get_lines()) == 1
+
+
+def test_patterns_have_their_colours_whatever_else_is_drawn():
+    whole, part = tessella.polygons(NETWORK, BOX), tessella.polygons(NETWORK, Box(0, 0.5, dim=2))
+    colours = {tuple(pattern): tile for pattern, tile in zip(whole.patterns.tolist(), plot.tiles(whole).tolist(), strict=True)}
+    assert len(set(colours.values())) > 8
+    for pattern, tile in zip(part.patterns.tolist(), plot.tiles(part).tolist(), strict=True):
+        assert colours[tuple(pattern)] == tile
+    assert max(colours.values()) < len(plot.tile_colours())
+
+
+def analysed(network, domain, **ends):
+    return tessella.Analysis(network, domain, **ends, stability=tessella.stability(network, domain, method="linear"))
+
+
+def test_a_bracket_shows_what_is_claimed():
+    exact = analysed(NETWORK, BOX, proved_lower=200, probable_lower=200, upper=200)
+    open_ended = analysed(NETWORK, BOX, proved_lower=16, probable_lower=64, upper=1024)
+    figure = plot.bracket([exact, open_ended], names=["a", "b"])
+    axes = figure.axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]
+    words = {text.get_text() for text in axes.get_legend().get_texts()}
+    assert words == {"exact count, proved", "proved bounds", "at least, with 95 % confidence"}
+    bar = axes.patches[0]
+    assert (bar.get_x(), bar.get_x() + bar.get_width()) == (4.0, 10.0)
+    assert {text.get_text() for text in axes.texts} == {"200", "16", "1,024"}
+    assert len(plot.bracket(exact).axes) == 1
+
+
+def test_the_heat_map_has_a_row_per_layer():
+    found = tessella.stability(NETWORK, BOX, method="linear")
+    figure = plot.stability(found)
+    image = figure.axes[0].collections[0].get_array()
+    assert image.shape == (2, 9)
+    assert int(np.sum(image[0] == 1.0)) == int(found.active[0].sum())
+    assert int(np.sum(image[1, :8] == 0.0)) == int(found.inactive[1].sum())
+    assert (np.diff(image[0]) >= 0).all()
+    texts = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert texts[0] == f"layer 1: {int(found.unstable[0].sum())} of 9 unstable"
+
+
+def test_it_draws_where_it_is_told_to():
+    figure = Figure()
+    axes = figure.add_subplot()
+    assert plot.regions(NETWORK, BOX, ax=axes) is figure
+    assert drawn_polygons(figure) > 0
+
+
+@pytest.mark.parametrize("kind", ["png", "svg", "pdf"])
+def test_pictures_can_be_saved(kind):
+    buffer = io.BytesIO()
+    plot.regions(NETWORK, BOX, colour="layer").savefig(buffer, format=kind)
+    assert len(buffer.getvalue()) > 1000
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"colour": "red"}, "one of region, layer, slope"),
+        ({"output": 3}, "no output 3: the network has outputs 0 to 2"),
+        ({"limit": 3}, "more than 3 regions"),
+        ({"polygons": tessella.polygons(NETWORK, Box(0, 1, dim=2))}, "another network or domain"),
+    ],
+)
+def test_wrong_options_are_refused(given, words):
+    with pytest.raises(OptionError, match=words):
+        plot.regions(NETWORK, BOX, **given)
+
+
+def test_wrong_subjects_are_refused():
+    with pytest.raises(OptionError, match="say which inputs"):
+        plot.regions(NETWORK)
+    with pytest.raises(OptionError, match="a domain of its own"):
+        plot.regions(tessella.slice(NETWORK, domain=BOX, axes=(0, 1)), BOX)
+    with pytest.raises(OptionError, match=r"tessella\.slice makes a plane"):
+        plot.regions(random_network((3, 4, 1)), Box(-1, 1, dim=3))
+    with pytest.raises(OptionError, match=r"what tessella\.analyze returned"):
+        plot.bracket([])
+    with pytest.raises(OptionError, match="1 analyses and 2 names"):
+        plot.bracket(analysed(NETWORK, BOX, proved_lower=1, probable_lower=1, upper=2), names=["a", "b"])
+    with pytest.raises(OptionError, match=r"what tessella\.stability returned"):
+        plot.stability(NETWORK)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(plot, "find_spec", lambda name: None if name == "matplotlib" else found(name))
+    with pytest.raises(MissingPackage, match=r"pip install 'tessella\[plot\]'"):
+        plot.regions(NETWORK, BOX)
+
+
+def test_no_window_is_opened(monkeypatch):
+    """Pyplot would look for a display."""
+    really = builtins.__import__
+
+    def refuse(name, *rest, **more):
+        assert not name.startswith("matplotlib.pyplot")
+        return really(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    plot.regions(NETWORK, BOX, colour="slope").savefig(io.BytesIO(), format="png")

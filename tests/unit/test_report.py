@@ -1,0 +1,158 @@
+"""The report's page without a browser: what it holds, what it says, and that names cannot break it."""
+
+import base64
+import itertools
+import json
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import tessella
+from tessella import Box, Network, OptionError, Polytope, report
+
+
+def random_network(sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    return Network.from_arrays(
+        [(rng.standard_normal((n, m)), 0.5 * rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
+    )
+
+
+NETWORK, CUBE = random_network((5, 8, 7, 3)), Box(-1, 1, dim=5)
+
+
+def analysed(network, domain, **ends):
+    return tessella.Analysis(network, domain, **ends, stability=tessella.stability(network, domain, method="linear"))
+
+
+FOUND = analysed(NETWORK, CUBE, proved_lower=2, probable_lower=500, upper=2**60 + 7)
+
+
+class Reader(HTMLParser):
+    """Elements, and the text of each kind of them."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.texts = [], [], {}
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in self.open:
+            while self.open.pop() != tag:
+                pass
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts.setdefault(self.open[-1], []).append(data)
+
+
+def data_of(text):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL).group(1))
+
+
+def test_the_page_has_all_its_parts():
+    past = report.Provenance("model.onnx", "ab" * 32, ("tessella", "report", "my model.onnx"), datetime(2026, 1, 2, tzinfo=UTC))
+    text = report.page(FOUND, provenance=past)
+    assert "{{" not in text
+    for words in (
+        "model.onnx",
+        "ab" * 32,
+        "tessella report &#x27;my model.onnx&#x27;",
+        "2026-01-02 00:00 UTC",
+        NETWORK.fingerprint,
+    ):
+        assert words in text
+    assert "with 95 % confidence" in text
+    assert tessella.__version__ in text
+
+
+def test_nothing_is_loaded_from_anywhere():
+    text = report.page(FOUND)
+    reader = Reader(text)
+    for tag, attributes in reader.elements:
+        assert tag not in {"img", "iframe", "object", "embed", "base"}
+        assert "src" not in attributes
+        assert attributes.get("href", "data:,") == "data:,"
+    assert "@import" not in text
+    assert "url(" not in text
+    assert {found.group() for found in re.finditer(r"https?://[^\"' ]+", text)} == {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\" onload='x' &amp; {{data}}"]
+)
+def test_names_are_shown_and_never_run(name):
+    past = report.Provenance(name, "", ("tessella", name))
+    reader = Reader(report.page(FOUND, provenance=past))
+    assert sum(tag == "script" for tag, _ in reader.elements) == 2
+    assert not any(tag == "img" or "onload" in attributes for tag, attributes in reader.elements)
+    assert "".join(reader.texts["h1"]) == name
+
+
+def test_the_data_are_the_regions():
+    explorer = report.explore(NETWORK, CUBE)
+    data = data_of(report.page(FOUND, shown=explorer))
+    found = explorer.polygons
+    assert data["count"] == len(found) == tessella.count(explorer.slice.network, explorer.slice.domain).exact
+    bits = np.frombuffer(base64.b64decode(data["patterns"]), dtype=np.uint8).reshape(len(found), -1)
+    np.testing.assert_array_equal(np.unpackbits(bits, axis=1)[:, :15], found.patterns)
+    corners = np.frombuffer(base64.b64decode(data["corners"]), dtype="<f4").reshape(-1, 2) + data["base"]
+    np.testing.assert_allclose(corners, found.corners, atol=1e-5)
+    assert data["layers"] == [8, 7]
+    assert (data["outputs"], data["listed"]) == (3, 3)
+
+
+def test_regions_on_the_slice_raise_the_proved_bound():
+    explorer = report.explore(NETWORK, CUBE)
+    assert len(explorer.polygons) > 2
+    text = report.page(FOUND, shown=explorer)
+    assert f"Between <strong>{len(explorer.polygons):,}</strong>" in text
+    assert "regions on the slice that is shown are a proved lower bound" in text
+
+
+def test_the_default_slice_goes_through_the_centre():
+    explorer = report.explore(NETWORK, CUBE)
+    assert explorer.slice.origin.tolist() == [0.0] * 5
+    assert "drawn with seed 0" in explorer.where
+    assert report.explore(random_network((2, 5, 1)), Box(-1, 1, dim=2)).slice is None
+    assert report.explore(random_network((1, 5, 1)), Box(-1, 1, dim=1)).polygons.dim == 1
+    within = Polytope([[1.0, 1.0, 0, 0, 0]], [0.5], CUBE)
+    assert within.contains(report.explore(NETWORK, within).slice.origin)
+    assert len(report.explore(random_network((3, 5, 1)), Box(-1, [1, 1, -1])).polygons) > 1  # one input is fixed
+
+
+@pytest.mark.parametrize("kind", ["box", "polytope"])
+def test_a_rich_slice_is_shown_in_part_and_says_so(kind):
+    network = random_network((2, 30, 30, 1))
+    domain = Box(-1, 1, dim=2) if kind == "box" else Polytope([[1.0, 1.0]], [1.0], Box(-1, 1, dim=2))
+    explorer = report.explore(network, domain, limit=100)
+    assert len(explorer.polygons) <= 100
+    assert explorer.share < 1.0
+    assert f"1/{round(1 / explorer.share)} as wide" in explorer.note
+    assert domain.contains(explorer.polygons.corners * (1 - 1e-12)).all()
+    assert explorer.note in report.page(analysed(network, domain, proved_lower=1, probable_lower=1, upper=10**6), shown=explorer)
+
+
+def test_what_does_not_belong_together_is_refused():
+    other = Box(0, 1, dim=5)
+    with pytest.raises(OptionError, match="another network or domain"):
+        report.explore(NETWORK, other, slice=tessella.slice(NETWORK, domain=CUBE, axes=(0, 1)))
+    with pytest.raises(OptionError, match="another network or domain than what was analysed"):
+        report.page(FOUND, shown=report.explore(NETWORK, other))
+    with pytest.raises(OptionError, match="at least one region"):
+        report.explore(NETWORK, CUBE, limit=0)
+
+
+def test_files_that_cannot_be_written_or_read_are_named(tmp_path):
+    with pytest.raises(tessella.FileError, match="cannot be written"):
+        report.write(tmp_path / "no" / "report.html", FOUND)
+    with pytest.raises(tessella.FileError, match="cannot be read"):
+        report.Provenance.of(tmp_path / "none.onnx")
