@@ -3,6 +3,7 @@
 python benchmarks/estimate.py NETS                    # trained networks n1_n2_0.npz (experiments/paper): 4 CPU seconds each
 python benchmarks/estimate.py NETS --reference 60     # longer reference runs where the count is not known
 python benchmarks/estimate.py NETS --only 8_14 11_11
+python benchmarks/estimate.py NETS --large            # random networks of many units instead: wall time, bits, both kinds of descents
 
 The budget is CPU time of one thread, so that other work on the machine matters little: 4 CPU seconds are what 2 seconds on 2 cores are.  Truths are
 exact counts where `tessella.count` ends within --count seconds, else long reference runs of the estimator itself with another seed, named as such.
@@ -11,6 +12,7 @@ The comparison is with plain Knuth: the same descents, but each side by the toss
 
 import argparse
 import math
+from itertools import pairwise
 from pathlib import Path
 from time import perf_counter, process_time
 
@@ -19,8 +21,11 @@ import numpy as np
 import tessella
 from tessella.counting.betting import bets, log_mean, lower_bound
 from tessella.counting.descent import Descents
-from tessella.counting.rounds import Rounds
+from tessella.counting.rounds import Rounds, descents_for
 from tessella.counting.tree import Tree
+from tessella.counting.values import Values
+from tessella.counting.wide import Tilts, WideDescents, is_wide
+from tessella.kernel.threads import single_threaded
 
 BITS = math.log(2.0)
 
@@ -75,6 +80,58 @@ def row(path, arguments):
     return np.median(gaps), np.median(errors), plain, sum(one < 0.0 for one in gaps)
 
 
+LARGE = [
+    (784, 40, 40, 10),
+    (784, 64, 64, 10),
+    (100, 100, 100, 10),
+    (40, 200, 100),
+    (16, 60, 60, 60, 5),
+    (784, 256, 256, 10),
+    (784, 512, 512, 512, 10),
+]
+SMALL = [(784, 20, 20, 10), (20, 30, 30, 2), (10, 24, 24, 2), (5, 50, 50, 50, 50, 50, 50, 5)]
+
+
+def random_network(sizes):
+    """He weights, small biases, seed 0."""
+    rng = np.random.default_rng(0)
+    layers = [(rng.standard_normal((n, m)) * math.sqrt(2 / m), 0.3 * rng.standard_normal(n)) for m, n in pairwise(sizes)]
+    return tessella.Network.from_arrays(layers)
+
+
+def large_row(sizes, seconds):
+    """One random network by both kinds of descents, for the same CPU time (one probe at least): the spread of log2 X, and the bound."""
+    network = random_network(sizes)
+    tree = Tree.of(tessella.stability(network, tessella.Box.cube(0.0, 1.0, sizes[0]), method="linear"))
+    cells = []
+    for wide in (False, True):
+        if not wide and tree.units > 1000:  # minutes per probe
+            cells.append("- | - | -")
+            continue
+        descents = WideDescents(tree) if wide else descents_for(tree) if not is_wide(tree) else Descents(tree, population=1)
+        learner, found, planned, start = (
+            (Tilts(len(tree.network.layers)) if wide else Values(descents.shape)),
+            [],
+            [],
+            process_time(),
+        )
+        with single_threaded():
+            while not found or (process_time() - start) * (1 + 1 / len(found)) < seconds:
+                batch = descents.rounds(len(found), 1, 1, learner.theta)
+                pace = (process_time() - start) / (len(found) + 1)
+                planned.append(max(seconds / pace, 1.0) if found else 8.0)
+                found.append(batch.logarithms[0])
+                learner.add(batch.records)
+                if len(found) in {3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 700, 1000, 1500, 2200}:
+                    learner.learn()
+        spent, terms = process_time() - start, np.array(found)
+        lower = lower_bound(terms, bets(terms, np.array(planned), 0.95), 0.95) / BITS
+        real = terms[np.isfinite(terms)] / BITS
+        cells.append(f"{spent / len(terms):.3f} | {real.mean():.1f} +- {real.std():.1f} | {lower:.1f}")
+    kind = "point" if is_wide(tree) else "LP"
+    print(f"| `{'-'.join(map(str, sizes))}` | {tree.units} | {' | '.join(cells)} | {kind} |", flush=True)
+
+
 def main():
     """All networks of a folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -84,7 +141,14 @@ def main():
     parser.add_argument("--reference", type=float, default=60.0, help="CPU seconds of a reference run")
     parser.add_argument("--count", type=float, default=20.0, help="seconds for an exact count")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--large", action="store_true", help="random networks with many units")
     arguments = parser.parse_args()
+    if arguments.large:
+        print("| network | unstable | LP: s per probe | log2 X | at least | point: s per probe | log2 X | at least | used |")
+        print("|---|---|---|---|---|---|---|---|---|")
+        for sizes in [*LARGE, *SMALL]:
+            large_row(sizes, arguments.seconds)
+        return
     paths = sorted(arguments.nets.glob("*_0.npz"), key=lambda path: int(path.stem.split("_")[0]))
     paths = [path for path in paths if not arguments.only or path.stem.rsplit("_", 1)[0] in arguments.only]
     tiny = tessella.Network.from_arrays([(np.ones((1, 9)), [0.0])], relu_output=True)

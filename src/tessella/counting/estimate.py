@@ -235,8 +235,8 @@ def estimate(  # noqa: PLR0913  one keyword per option
     tree = Tree.of(known)
     if not is_large(tree):
         begun += _prepare(many=domain.free_dim > _FEW)
-    limit = seconds if seconds is not None else _SECONDS if probes is None else math.inf
-    deadline = begun + limit
+    unlimited = seconds is None and probes is not None
+    deadline = math.inf if unlimited else begun + min(_SECONDS if seconds is None else seconds, 1e9)
     tried = _counted(known, tree, begun, deadline if counting and probes is None else math.inf, executor, workers)
     if tried is not None and (counted := tried.exact) is not None:
         return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, seconds=perf_counter() - begun)

@@ -35,7 +35,7 @@ from tessella.counting.witness import Witness
 from tessella.domain import Polytope
 from tessella.network import Floats, Mask
 
-_DEEP, _MANY = 12, 1100  # dimensions, and dimensions times units, from which on these descents were better
+_DEEP, _MANY = 12, 2000  # dimensions, and dimensions times units, from which on these descents were better
 _LARGE = 8_000_000  # inputs times dimensions times units: from here on a count does not come far
 _EVERY = 12  # units between two computations of the metric
 _WALLS = 20  # walls that a search goes along
