@@ -2,15 +2,17 @@
 
 python benchmarks/estimate.py NETS                    # trained networks n1_n2_0.npz (experiments/paper): 4 CPU seconds each
 python benchmarks/estimate.py NETS --reference 60     # longer reference runs where the count is not known
+python benchmarks/estimate.py NETS --truths experiments/paper/results/results.jsonl  # exact counts made before
 python benchmarks/estimate.py NETS --only 8_14 11_11
 python benchmarks/estimate.py NETS --large            # random networks of many units instead: wall time, bits, both kinds of descents
 
 The budget is CPU time of one thread, so that other work on the machine matters little: 4 CPU seconds are what 2 seconds on 2 cores are.  Truths are
-exact counts where `tessella.count` ends within --count seconds, else long reference runs of the estimator itself with another seed, named as such.
+exact counts where they are in --truths or `tessella.count` ends within --count seconds, else long reference runs of the estimator itself with another seed, named as such.
 The comparison is with plain Knuth: the same descents, but each side by the toss of a coin, for the same time.
 """
 
 import argparse
+import json
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -52,13 +54,22 @@ def gap(terms, planned, truth):
     return (truth - lower_bound(terms, bets(terms, planned, 0.95), 0.95)) / BITS
 
 
+def counted(results):
+    """Exact counts by network, from the results of experiments/paper."""
+    lines = map(json.loads, results.read_text().splitlines()) if results else ()
+    counts = [line for line in lines if line["task"] == "count" and line["status"] == "finished"]
+    return {line["network"]["fingerprint"]: line["value"]["exact"] for line in counts}
+
+
 def row(path, arguments):
     """Measure one network and print its line."""
     network = tessella.load(path, relu_output=True)
     box = tessella.Box.cube(0.0, 1.0, network.input_dim)
     known = tessella.stability(network, box, method="linear")
     tree = Tree.of(known)
-    exact = tessella.count(network, box, seconds=arguments.count, stability=known).exact
+    exact = (
+        arguments.truths.get(network.fingerprint) or tessella.count(network, box, seconds=arguments.count, stability=known).exact
+    )
     if exact is not None:
         truth, kind = math.log(exact), "exact"
     else:
@@ -140,9 +151,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=4.0, help="CPU seconds per estimate")
     parser.add_argument("--reference", type=float, default=60.0, help="CPU seconds of a reference run")
     parser.add_argument("--count", type=float, default=20.0, help="seconds for an exact count")
+    parser.add_argument("--truths", type=Path, help="results.jsonl with exact counts")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--large", action="store_true", help="random networks with many units")
     arguments = parser.parse_args()
+    arguments.truths = counted(arguments.truths)
     if arguments.large:
         print("| network | unstable | LP: s per probe | log2 X | at least | point: s per probe | log2 X | at least | used |")
         print("|---|---|---|---|---|---|---|---|---|")
