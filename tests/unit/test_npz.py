@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+import tessella
 from tessella.errors import FileError, FileMissing, NetworkError, TessellaError
 from tessella.importers import arrays
 from tessella.importers.arrays import read_npz, write_npz
@@ -260,3 +261,11 @@ def test_a_file_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none" / "net.npz"):
         with pytest.raises(FileError, match="cannot be written"):
             write_npz(net, path)
+
+
+def test_an_input_shape_that_does_not_fit_is_refused(tmp_path):
+    path = tmp_path / "net.npz"
+    np.savez(path, W1=np.ones((3, 4)), b1=np.zeros(3))
+    assert tessella.load(path, input_shape=(2, 2)).input_dim == 4
+    with pytest.raises(tessella.OptionError, match="is of 6 numbers, but the network reads 4"):
+        tessella.load(path, input_shape=(2, 3))

@@ -1,5 +1,6 @@
 """From files and objects to `Network` and `Domain`; every format's own package is imported when it is needed."""
 
+import math
 import operator
 import os
 import sys
@@ -45,6 +46,9 @@ def load(
     shape = None if input_shape is None else _checked_shape(input_shape)
     is_path = isinstance(source, (str, os.PathLike))
     network = _load_file(source, shape, output) if is_path else _load_object(source, shape, output)
+    if shape is not None and math.prod(shape) != network.input_dim:
+        msg = f"the input shape {', '.join(map(str, shape))} is of {math.prod(shape):,} numbers, but the network reads {network.input_dim:,}"
+        raise OptionError(msg)
     return network.with_relu_output() if relu_output else network
 
 
