@@ -106,8 +106,9 @@ class Tracker:
         self._look, self._every, self._path, self._writer = look, every, path, writer
         self._epoch = 0
         self.records = list[Record]()
-        if path is not None:
-            self._write([field.name for field in fields(Record)], "w")
+        header = [field.name for field in fields(Record)]
+        if path is not None and not _goes_on(path, header):
+            self._write(header)
 
     def step(self, epoch: int | None = None) -> Record | None:
         """Call it at the end of every epoch.
@@ -134,7 +135,7 @@ class Tracker:
             return None
         self.records.append(record)
         if self._path is not None:
-            self._write(["" if value is None else value for value in astuple(record)], "a")
+            self._write(["" if value is None else value for value in astuple(record)])
         if self._writer is not None:
             for name, value in record.scalars.items():
                 self._writer.add_scalar(f"tessella/{name}", value, number)
@@ -172,14 +173,29 @@ class Tracker:
         last = f", last {self.records[-1]!r}" if self.records else ""
         return f"Tracker({len(self.records)} record{'' if len(self.records) == 1 else 's'}{last})"
 
-    def _write(self, row: list[Any], mode: str) -> None:
+    def _write(self, row: list[Any]) -> None:
         path = cast("Path", self._path)
         try:
-            with path.open(mode, newline="", encoding="utf-8") as file:
+            with path.open("a", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerow(row)
         except OSError as error:
             msg = f"{path}: cannot be written ({error.strerror or error})"
             raise FileError(msg) from error
+
+
+def _goes_on(path: Path, header: list[str]) -> bool:
+    """Whether a file holds records already, so that others follow; raises if it holds anything else."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            first = next(csv.reader(file), None)
+    except FileNotFoundError:
+        return False
+    except (OSError, UnicodeDecodeError, csv.Error):
+        first = []
+    if first is not None and first != header:
+        msg = f"{path}: is there already and holds no records of regions; nothing was changed"
+        raise FileError(msg)
+    return first is not None
 
 
 def track(  # noqa: PLR0913  one keyword per option
@@ -212,7 +228,7 @@ def track(  # noqa: PLR0913  one keyword per option
     seconds, probes, confidence, rng, workers
         Those of `tessella.estimate`, for each record.  With ``probes`` the same training gives the same records.
     path
-        A CSV file to write, one line per record.
+        A CSV file, one line per record; if it is there already, records are added at its end.
     tensorboard
         A folder for TensorBoard, or anything with ``add_scalar``.
     relu_output, input_shape

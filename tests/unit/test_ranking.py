@@ -100,3 +100,14 @@ def test_no_false_alarms_where_networks_are_alike():
             drawn.append(known(1, 10**6, mean=values.mean(), error=error, probes=len(values)))
         alarms += rank({"a": drawn[0], "b": drawn[1]}).comparisons[0].verdict is Verdict.ESTIMATED
     assert 4 <= alarms <= 40  # 20 are expected
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1, 2, float("nan"), True, "0.05"])
+def test_a_level_is_a_p_value(level):
+    with pytest.raises(tessella.OptionError, match="level is"):
+        rank({"a": known(1, 2), "b": known(3, 4)}, level=level)
+
+
+def test_a_ranking_takes_names():
+    with pytest.raises(tessella.OptionError, match="takes a dictionary"):
+        rank([known(1, 2), known(3, 4)])

@@ -113,6 +113,18 @@ def test_csv_and_tensorboard(tmp_path):
     assert ("tessella/unstable", float(tracker.records[0].unstable), 0) in writer.rows
 
 
+def test_a_file_of_records_goes_on_and_others_are_left_alone(tmp_path):
+    path, other = tmp_path / "regions.csv", tmp_path / "other.csv"
+    for _ in range(2):
+        tessella.track(module(), BOX, path=path, probes=2).step()
+    with path.open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == 2
+    other.write_text("a,b\n1,2\n")
+    with pytest.raises(tessella.FileError, match="holds no records"):
+        tessella.track(module(), BOX, path=other)
+    assert other.read_text() == "a,b\n1,2\n"
+
+
 def test_a_callback_for_lightning(monkeypatch):
     """Lightning's trainer calls hooks of what is derived from its own class."""
 

@@ -86,7 +86,7 @@ class Session:
     def off_the_clock(self, what: str) -> Generator[None]:
         """What is done here does not count; it is noted if it took long."""
         start, before = perf_counter(), self.standing.steps
-        loading = Step(LOADING, f"{what}: compiled once on a machine, loaded once in a process; not counted")
+        loading = Step(LOADING, f"{what}: compiled once on a machine for networks of this kind, then only loaded; not counted")
         self.know(steps=(*before, loading))
         try:
             yield
