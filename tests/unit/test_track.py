@@ -101,7 +101,6 @@ def test_csv_and_tensorboard(tmp_path):
             self.rows.append((tag, scalar_value, global_step))
 
     writer, path = Writer(), tmp_path / "regions.csv"
-    path.write_text("old")
     tracker = tessella.track(module(), BOX, path=path, tensorboard=writer)
     tracker.step()
     tracker.step()
