@@ -34,6 +34,8 @@ class PreactivationBounds:
         layers before are too wide for the LP.
     seconds
         Wall time spent.
+    interrupted
+        Whether Ctrl-C ended it early.
     """
 
     lower: tuple[Floats, ...]
@@ -41,6 +43,7 @@ class PreactivationBounds:
     method: Method
     unproved: int = 0
     seconds: float = 0.0
+    interrupted: bool = False
 
     def __post_init__(self) -> None:
         """Check the intervals and make them read-only."""

@@ -163,3 +163,21 @@ def stability(  # noqa: PLR0913  one keyword per option
     """
     bounds = tighten(network, domain, method=method, seconds_per_unit=seconds_per_unit, executor=executor, progress=progress)
     return Stability(network, domain, bounds)
+
+
+def stability_to_go_on_with(
+    network: Network, domain: Domain, *, method: Method, seconds_per_unit: float = 10.0, executor: Executor | None = None
+) -> Stability:
+    """The same, as a first step of something longer: Ctrl-C is raised, which `stability` takes as the wish for what is proved so far.
+
+    Examples
+    --------
+    >>> from tessella.domain import Box
+    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, -0.5]), ([[1.0, 1.0]], None)])
+    >>> stability_to_go_on_with(net, Box(0, 1, dim=1), method=Method.LINEAR).totals()["active"]
+    1
+    """
+    found = stability(network, domain, method=method, seconds_per_unit=seconds_per_unit, executor=executor)
+    if found.bounds.interrupted:
+        raise KeyboardInterrupt
+    return found

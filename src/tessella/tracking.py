@@ -21,7 +21,7 @@ from tessella.errors import FileError, MissingPackage, OptionError, TessellaErro
 from tessella.importers import load
 from tessella.preactivation import Method
 from tessella.result import format_count, maps
-from tessella.stability import stability as find_stability
+from tessella.stability import stability_to_go_on_with
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def track(  # noqa: PLR0913  one keyword per option
         start = perf_counter()
         network = load(model, relu_output=relu_output, input_shape=input_shape)
         check_fit(network, domain)
-        known = find_stability(network, domain, method=Method.LINEAR)
+        known = stability_to_go_on_with(network, domain, method=Method.LINEAR)
         found, total = estimate(network, domain, stability=known, **options), known.totals()
         part = (found.maps, found.relative_error, found.lower, found.confidence, found.exact)
         units = (total["active"], total["inactive"], total["unstable"])

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ import pytest
 import tessella
 from helpers.here import Here
 from tessella.analysis import plan
+from tessella.analysis.result import Status
 from tessella.cli import main
 from tessella.importers.arrays import write_npz
 
@@ -109,10 +111,12 @@ def test_several_models_are_ranked(run, model, tmp_path):
     assert lines[place + 3].startswith("net.npz")
     record = json.loads(run("analyze", model, other, "--box=-1,1", "--seconds", "20", "--json")[1])
     assert [one["model"] for one in record["models"]] == [str(model), str(other)]
+    assert (record["status"], record["left_out"]) == ("finished", [])
     assert record["ranking"]["order"] == [str(other), str(model)]
     assert record["ranking"]["comparisons"][0]["verdict"] == "proved"
     counts = [line.split() for line in run("analyze", model, other, "--box=-1,1", "-q")[1].splitlines()]
-    assert [words[1] for words in counts] == [str(model), str(other)]
+    assert [words[1] for words in counts[:-1]] == [str(model), str(other)]
+    assert " ".join(counts[-1]) == "ranking: wide.npz > net.npz (proved)"
 
 
 @pytest.mark.parametrize(
@@ -157,10 +161,56 @@ def test_demo_writes_a_report(run, tmp_path, monkeypatch):
     assert out.rstrip().endswith(str(report))
     assert "26,785" in report.read_text()
     assert run("demo", "-q", "-o", "other.html")[1] == "26785\n"
-    (tmp_path / "file").write_text("")
-    code, _, err = run("demo", "-q", "-o", "file/report.html")
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("foo.txt", "must end in .html or .htm"),
+        ("nodir/x/y.html", "there is no folder nodir/x"),
+        ("folder.html", "it is a folder"),
+        ("demo/report.html", "demo: cannot be made"),
+    ],
+)
+def test_demo_refuses_before_the_work_what_cannot_be_written(run, tmp_path, monkeypatch, output, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.html").mkdir()
+    (tmp_path / "demo").write_text("")
+    monkeypatch.setattr(tessella, "analyze", None, raising=False)
+    code, out, err = run("demo", "-o", output)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert not (tmp_path / "nodir").exists()
+
+
+@pytest.mark.parametrize("how", [[], ["-q"], ["--json"]])
+def test_ctrl_c_names_the_models_that_were_not_looked_at(run, model, tmp_path, monkeypatch, how):
+    other, last = written(tmp_path / "wide.npz", (3, 20, 20, 2)), written(tmp_path / "last.npz", (3, 4, 2))
+    real, calls = plan.analyze, []
+
+    def pressed(*given, **options):
+        calls.append(1)
+        found = real(*given, **options)
+        return replace(found, status=Status.INTERRUPTED) if len(calls) == 2 else found
+
+    monkeypatch.setattr(tessella, "analyze", pressed, raising=False)
+    code, out, err = run("analyze", model, other, last, "--box=-1,1", *how)
+    assert code == 0
+    assert f"Note: Ctrl-C came before {last}: not looked at, so there is no ranking.\n" in err
+    assert "Which has more" not in out
+    if how == ["-q"]:
+        assert [line.split()[1] for line in out.splitlines()] == [str(model), str(other)]
+    if how == ["--json"]:
+        record = json.loads(out)
+        assert (record["status"], record["left_out"], record["ranking"]) == ("interrupted", [str(last)], None)
+        assert [one["model"] for one in record["models"]] == [str(model), str(other)]
+
+
+def test_a_file_under_two_names_is_given_twice(run, model, monkeypatch):
+    monkeypatch.chdir(model.parent)
+    code, _, err = run("analyze", "net.npz", "./net.npz", "--box", "0,1")
     assert code == 2
-    assert "file: cannot be made" in err
+    assert err == "tessella: error: ./net.npz is given twice, once as net.npz; each model once\n"
 
 
 def test_ctrl_c_ends_with_what_is_known(large):

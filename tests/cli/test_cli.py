@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -237,6 +238,40 @@ def test_ctrl_c_ends_without_a_traceback(run, model, monkeypatch):
     code, _, err = run("upper", model)
     assert code == 130
     assert "Traceback" not in err
+
+
+_PRESSED_ON_IMPORT = """
+import os, runpy, signal, sys
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == NAME:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["tessella", "demo"]
+sys.meta_path.insert(0, Press())
+runpy.run_module("tessella", run_name="__main__")
+"""
+
+
+@pytest.mark.parametrize("name", ["tessella.cli.pictures", "typer", "numba", "numba.core.types", "tessella.report"])
+def test_ctrl_c_while_modules_are_loaded_is_one_line(name, tmp_path):
+    pressed = _PRESSED_ON_IMPORT.replace("NAME", repr(name))
+    done = subprocess.run([sys.executable, "-c", pressed], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "tessella: stopped by Ctrl-C\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_line(model, unbuffered):
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "tessella", "show", str(model)]
+        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
+    assert done.returncode == 1
+    assert done.stderr.startswith("tessella: error: the output cannot be written: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_as_a_module_in_a_pipe_it_is_plain(tmp_path):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tessella import Box, DomainError, Layer, Network, NetworkError, OptionError, Polytope, upper_bounds
+import tessella
+from tessella import Box, DomainError, Layer, Network, NetworkError, OptionError, Polytope, tightening, upper_bounds
 from tessella.preactivation import Method, PreactivationBounds
 from tessella.stability import Stability, stability
 from tessella.tightening import tighten
@@ -178,6 +179,7 @@ def test_ctrl_c_returns_what_is_proved(moment):
 
     rushed = tighten(network, box, progress=pressed)
     assert rushed.unproved > 0
+    assert rushed.interrupted
     full = tighten(network, box)
     for number in range(3):
         assert (rushed.lower[number] <= full.lower[number]).all()
@@ -190,6 +192,20 @@ def test_ctrl_c_before_anything_is_proved_is_passed_on():
 
     with pytest.raises(KeyboardInterrupt):
         tighten(by_hand(), Box(0, 1, dim=1), progress=pressed)
+
+
+@pytest.mark.parametrize("verb", [tessella.polygons, tessella.estimate, tessella.regions, tessella.mipbound])
+def test_ctrl_c_in_a_first_step_ends_what_would_follow(verb, monkeypatch):
+    real = tightening._cheap
+
+    def pressed(network, domain, known, stage):
+        if stage is not Method.INTERVAL:
+            raise KeyboardInterrupt
+        return real(network, domain, known, stage)
+
+    monkeypatch.setattr(tightening, "_cheap", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        list(verb(by_hand(), Box(-1, 1, dim=by_hand().input_dim)))
 
 
 def ends_of(bounds):

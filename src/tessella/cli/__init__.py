@@ -1,29 +1,97 @@
-"""The command line: what a person types."""
+"""The command line: what a person types.
 
+Little is imported here: the commands load compilers and solvers, which takes a second, and Ctrl-C is to end that quietly, too.
+"""
+
+import errno
 import io
+import os
+import signal
 import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
 
-import typer
-
-from tessella.cli import pictures
 from tessella.errors import TessellaError
+
+_STOPPED = 130  # what shells say of a command that Ctrl-C ended
+_UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPIPE})
 
 
 def main() -> None:
-    """Run the command line; errors end in one line on stderr."""
+    """Run the command line; errors, and Ctrl-C, end in one line on stderr."""
     debug = "--debug" in sys.argv[1:]
+    with _hearing() as pressed:
+        try:
+            code = _run()
+        except KeyboardInterrupt:
+            code = _STOPPED
+        except Exception as error:
+            if debug:
+                raise
+            known = isinstance(error, TessellaError | OSError)
+            code = _STOPPED if pressed and not known else _tell(error)  # what is left half loaded may well raise something else
+    if code == _STOPPED:
+        exec("")  # noqa: S102  else Python remembers a Ctrl-C within code made by a library, and its exit code is another
+        _say("stopped by Ctrl-C")
+    sys.exit(code)
+
+
+@contextmanager
+def _hearing() -> Generator[list[int]]:
+    """Remember that Ctrl-C was pressed: libraries that are being loaded turn it into errors of their own."""
+    pressed, before = list[int](), signal.getsignal(signal.SIGINT)
+    hears = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        signal.default_int_handler(number, frame)
+
+    if hears:
+        signal.signal(signal.SIGINT, hear)
+    try:
+        yield pressed
+    finally:
+        if hears:
+            signal.signal(signal.SIGINT, before)
+
+
+def _run() -> int | str | None:
+    from tessella.cli.pictures import app  # noqa: PLC0415  loads the compiler
+
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a file's name may not exist in the terminal's alphabet
     try:
-        pictures.app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
-    except TessellaError as error:
-        if debug:
-            raise
-        typer.echo(f"tessella: error: {error}", err=True)
-        sys.exit(2)
-    except Exception as error:
-        if debug:
-            raise
-        typer.echo(f"tessella: internal error: {type(error).__name__}: {error} (--debug shows where; please report it)", err=True)
-        sys.exit(1)
+        app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
+    except SystemExit as ended:
+        sys.stdout.flush()  # here, where an error is told in one line
+        return ended.code
+    return 0
+
+
+def _tell(error: Exception) -> int:
+    """Say in one line what went wrong; gives the exit code."""
+    if isinstance(error, TessellaError):
+        _say(f"error: {error}")
+        return 2
+    if isinstance(error, OSError) and error.errno in _UNWRITTEN:
+        _drop_output()
+        if error.errno != errno.EPIPE:  # else the reader has seen enough
+            _say(f"error: the output cannot be written: {error.strerror or error}")
+        return 1
+    _say(f"internal error: {type(error).__name__}: {error} (--debug shows where; please report it)")
+    return 1
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"tessella: {text}\n")
+
+
+def _drop_output() -> None:
+    """Let what standard output could not take go nowhere, so that Python does not try again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

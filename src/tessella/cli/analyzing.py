@@ -24,6 +24,7 @@ from tessella.cli.options import (
     Seed,
     ShapeOption,
     Workers,
+    check_output,
     need_domain,
     read_network,
 )
@@ -47,7 +48,10 @@ def analyze(  # noqa: PLR0913  one parameter per option
     mipbound: Annotated[
         bool | None,
         typer.Option(
-            "--mipbound/--no-mipbound", help="Run MIPBound, or not; by default where it can add something.", show_default=False
+            "--mipbound/--no-mipbound",
+            metavar="",
+            help="Run MIPBound, or not; by default where it can add something.",
+            show_default=False,
         ),
     ] = None,
     seed: Seed = 0,
@@ -64,6 +68,9 @@ def analyze(  # noqa: PLR0913  one parameter per option
     Small networks are counted exactly.  For others there is a bracket: what is proved, what holds with a confidence, and what is estimated.
     Several models on the same domain are ranked.  Ctrl-C ends with what is known so far.
 
+    With -q a line is the exact count, or else four numbers: proved lower bound, probable lower bound, estimate (- if there is none), upper bound.
+    With several models its name follows, and a last line ranks them: "ranking: A > B (proved) = C (proved) ? D (undecided)".
+
     Examples
     --------
         tessella analyze model.onnx --box 0,1
@@ -78,10 +85,8 @@ def analyze(  # noqa: PLR0913  one parameter per option
         name, value = ("--workers", workers) if workers < 0 else ("--seed", seed)
         msg = f"{name} must be at least 0, got {value}"
         raise OptionError(msg)
+    _check_once(models)
     networks = {name: read_network(name, input_shape, output_name, relu_output=relu_output) for name in models}
-    if len(networks) < len(models):
-        msg = f"{_twice(models)} is given twice; each model once"
-        raise OptionError(msg)
     _check_inputs(networks)
     sure = 1.0 - (1.0 - confidence) / len(networks)  # so that all bounds hold at once with the confidence asked for
     options: dict[str, Any] = {"confidence": sure, "mipbound": mipbound, "rng": seed, "workers": workers or None}
@@ -99,24 +104,31 @@ def analyze(  # noqa: PLR0913  one parameter per option
             typer.echo(brackets.quiet_line(found[name]) + (f" {name}" if len(networks) > 1 else ""))
         if found[name].status is Status.INTERRUPTED:
             break
-    _finish(found, as_json=as_json, shown=shown, alone=len(networks) == 1)
+    _finish(found, [name for name in networks if name not in found], as_json=as_json, quiet=quiet)
 
 
-def _finish(found: dict[str, tessella.Analysis], *, as_json: bool, shown: bool, alone: bool) -> None:
-    """JSON, or the ranking of several."""
+def _finish(found: dict[str, tessella.Analysis], left_out: list[str], *, as_json: bool, quiet: bool) -> None:
+    """JSON, or the ranking of several; and what Ctrl-C left out."""
     records = [{"model": name, **each.to_dict()} for name, each in found.items()] if as_json else []
-    if alone:
+    if len(found) + len(left_out) == 1:
         for record in records:
             drawing.print_json(record)
         return
     bare = [os.path.basename(name) for name in found]
     named = found if as_json or len(set(bare)) < len(bare) else dict(zip(bare, found.values(), strict=True))
-    ranking = rank(named) if len(named) > 1 else None
+    ranking = None if left_out else rank(named)
     if as_json:
-        drawing.print_json({"models": records, "ranking": ranking.to_dict() if ranking else None})
-    elif shown and ranking:
+        ended = Status.INTERRUPTED if any(each.status is Status.INTERRUPTED for each in found.values()) else Status.FINISHED
+        drawing.print_json(
+            {"status": ended, "models": records, "left_out": left_out, "ranking": ranking.to_dict() if ranking else None}
+        )
+    elif ranking and quiet:
+        typer.echo(brackets.quiet_ranking(ranking))
+    elif ranking:
         drawing.console().print()
         brackets.print_ranking(ranking)
+    if left_out:
+        typer.echo(f"Note: Ctrl-C came before {', '.join(left_out)}: not looked at, so there is no ranking.", err=True)
 
 
 def _check_inputs(networks: dict[str, Network]) -> None:
@@ -130,14 +142,25 @@ def _check_inputs(networks: dict[str, Network]) -> None:
             raise OptionError(msg)
 
 
-def _twice(models: list[str]) -> str:
-    return next(name for name in models if models.count(name) > 1)
+def _check_once(models: list[str]) -> None:
+    """Refuse a file that is given twice, also under two names."""
+    seen = dict[str, str]()
+    for name in models:
+        place = os.path.realpath(name)
+        if place in seen:
+            other = "" if seen[place] == name else f", once as {seen[place]}"
+            msg = f"{name} is given twice{other}; each model once"
+            raise OptionError(msg)
+        seen[place] = name
+
+
+_DEMO = "demo/report.html"
 
 
 @app.command()
 def demo(
     *,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes.")] = "demo/report.html",
+    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes: .html.")] = _DEMO,
     as_json: AsJson = False,
     quiet: Quiet = False,
     _debug: Debug = False,
@@ -152,6 +175,9 @@ def demo(
     """
     from tessella import report as pages  # noqa: PLC0415  loads the compiler
 
+    if output == _DEMO:
+        _make_folder(output)
+    check_output(output, (".html", ".htm"))
     with as_file(files("tessella") / "data" / "digits.onnx") as path:
         network, past = tessella.load(path), pages.Provenance.of(path, ("tessella", "demo"))
     domain, shown = Box.cube(0.0, 1.0, network.input_dim), not (as_json or quiet)
@@ -162,7 +188,6 @@ def demo(
         found = tessella.analyze(network, domain, seconds=30.0, progress=tick)
     if shown:
         brackets.print_analysis(title, found)
-    _make_folder(output)
     pages.write(output, found, provenance=past)
     if as_json:
         drawing.print_json({"model": "digits.onnx", "report": output, **found.to_dict()})

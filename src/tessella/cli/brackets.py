@@ -1,5 +1,6 @@
 """What a person sees of an analysis: the bracket, the units, what was run and why; and which network has more."""
 
+import itertools
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -112,6 +113,16 @@ def quiet_line(found: Analysis) -> str:
     """Bare numbers: the count; or proved and probable lower bound, estimate (- if there is none) and upper bound."""
     numbers = [found.exact] if found.exact is not None else [found.proved_lower, found.probable_lower, found.mean, found.upper]
     return " ".join("-" if n is None else str(n) if maps(n) < 10_000 else format_count(n) for n in numbers)
+
+
+def quiet_ranking(found: Ranking) -> str:
+    """One line, from most regions down: > for more, = for as many, ? for undecided, and how sure that is."""
+    text = f"ranking: {found.names[0]}"
+    for one, other in itertools.pairwise(found.names):
+        verdict = found.between(one, other).verdict
+        sign = {Verdict.EQUAL: "=", Verdict.UNDECIDED: "?"}.get(verdict, ">")
+        text += f" {sign} {other} ({'proved' if verdict is Verdict.EQUAL else verdict})"
+    return text
 
 
 def print_ranking(found: Ranking) -> None:

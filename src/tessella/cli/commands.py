@@ -71,7 +71,9 @@ def _version(asked: bool) -> None:  # noqa: FBT001  the framework calls it so
 @app.callback()
 def options(
     *,
-    _asked: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    _asked: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
+    ] = False,
     _debug: Debug = False,
 ) -> None:
     """How many linear regions does a ReLU network have?"""
@@ -418,9 +420,9 @@ def export(  # noqa: PLR0913  one parameter per option
     output_name: OutputName = None,
     relu_output: ReluOutput = False,
     outputs: Annotated[
-        bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
+        bool, typer.Option("--outputs", metavar="", help="Model the linear outputs too; the objective is left empty.")
     ] = False,
-    no_cuts: Annotated[bool, typer.Option("--no-cuts", help="Leave out the paper's valid inequalities.")] = False,
+    no_cuts: Annotated[bool, typer.Option("--no-cuts", metavar="", help="Leave out the paper's valid inequalities.")] = False,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> None:

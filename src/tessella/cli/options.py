@@ -1,5 +1,7 @@
 """The options that commands share, and what their texts mean."""
 
+import os
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,7 +9,7 @@ import typer
 import tessella
 from tessella.counting.count import CountMethod
 from tessella.domain import Box, check_fit
-from tessella.errors import OptionError
+from tessella.errors import FileError, OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
 from tessella.solvers.base import LazySolver
@@ -100,10 +102,10 @@ Variables = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same answer.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads to use; 0 for all cores.")]
-ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer only.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+ReluOutput = Annotated[bool, typer.Option("--relu-output", metavar="", help="Count a ReLU on every output, as the paper does.")]
+AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print the bare answer only.")]
+Debug = Annotated[bool, typer.Option("--debug", metavar="", help="Show the traceback of an error.")]
 
 
 def read_network(model: str, input_shape: str | None, output: str | None, *, relu_output: bool) -> Network:
@@ -158,6 +160,21 @@ def read_solver(name: str | None) -> LazySolver | None:
         msg = f"--solver takes one of {', '.join(solvers)}; got {name!r:.40}"
         raise OptionError(msg)
     return solvers[name.lower()]()
+
+
+def check_output(path: str, formats: tuple[str, ...]) -> None:
+    """Refuse what cannot be written before the work is done."""
+    place = Path(path)
+    if place.suffix.lower() not in formats:
+        msg = f"{path}: cannot be written; its name must end in {', '.join(formats[:-1])}{' or ' if formats[1:] else ''}{formats[-1]}"
+        raise OptionError(msg)
+    folder = place.parent
+    if place.is_dir() or not folder.is_dir():
+        msg = f"{path}: cannot be written ({'it is a folder' if place.is_dir() else f'there is no folder {folder}'})"
+        raise FileError(msg)
+    if not os.access(place if place.exists() else folder, os.W_OK):
+        msg = f"{path}: cannot be written (no permission)"
+        raise FileError(msg)
 
 
 def whole_numbers(text: str, option: str) -> list[int]:

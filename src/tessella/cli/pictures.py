@@ -24,6 +24,7 @@ from tessella.cli.options import (
     Seed,
     ShapeOption,
     Workers,
+    check_output,
     read_domain,
     read_network,
     whole_numbers,
@@ -103,7 +104,7 @@ def plot(  # noqa: PLR0913  one parameter per option
     from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
 
     pictures.require_matplotlib()
-    _check_output(output, _FORMATS)
+    check_output(output, _FORMATS)
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     shown = not (as_json or quiet)
     domain = _domain(network, box, property_file)
@@ -168,7 +169,7 @@ def report(  # noqa: PLR0913  one parameter per option
     """
     from tessella import report as pages  # noqa: PLC0415  loads the compiler
 
-    _check_output(output, (".html", ".htm"))
+    check_output(output, (".html", ".htm"))
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain, shown = _domain(network, box, property_file), not (as_json or quiet)
     chosen = read_slice(network, domain, axes, at, through)
@@ -190,7 +191,8 @@ def report(  # noqa: PLR0913  one parameter per option
     elif quiet:
         typer.echo(output)
     else:
-        typer.echo(f"{found!r}\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
+        brackets.print_analysis(title, found)
+        typer.echo(f"\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
 
 
 def read_slice(network: Network, domain: Box, axes: str | None, at: str | None, through: str | None) -> Slice | None:
@@ -228,21 +230,6 @@ def _described(chosen: Slice | None) -> dict[str, Any] | None:
     return (
         None if chosen is None else {"text": chosen.describe(), "origin": chosen.origin.tolist(), "basis": chosen.basis.tolist()}
     )
-
-
-def _check_output(path: str, formats: tuple[str, ...]) -> None:
-    """Refuse what cannot be written before the work is done."""
-    place = Path(path)
-    if place.suffix.lower() not in formats:
-        msg = f"{path}: cannot be written; its name must end in {', '.join(formats[:-1])}{' or ' if formats[1:] else ''}{formats[-1]}"
-        raise OptionError(msg)
-    folder = place.parent
-    if place.is_dir() or not folder.is_dir():
-        msg = f"{path}: cannot be written ({'it is a folder' if place.is_dir() else f'there is no folder {folder}'})"
-        raise FileError(msg)
-    if not os.access(place if place.exists() else folder, os.W_OK):
-        msg = f"{path}: cannot be written (no permission)"
-        raise FileError(msg)
 
 
 def _rendered(figure: Any, kind: str) -> bytes:

@@ -61,6 +61,8 @@ def count_by_milp(tree: Tree, *, seconds: float | None = None, on_found: Callabl
     hurry = 10.0 if seconds is None else seconds / (4 * max(tree.units, 1))
     method = Method.LP if tree.is_small else Method.LINEAR
     bounds = tighten(tree.network, tree.domain, method=method, seconds_per_unit=hurry)
+    if bounds.interrupted:
+        raise KeyboardInterrupt
     network, domain, scaled = of_size_one(tree.network, tree.domain, bounds)
     formulation = formulate(network, domain, scaled)
     lower = formulation.model.lower.copy()

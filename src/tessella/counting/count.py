@@ -228,7 +228,7 @@ def count(  # noqa: PLR0913  one keyword per option
             return _made(network, domain, chosen, Status.FINISHED, saved.totals, 1.0)
         found = stability or find_stability(network, domain, method=Method.LINEAR)
         most = empirical(network, domain, found).value
-        if stability is None and found.bounds.unproved:  # Ctrl-C: linear bounds leave nothing else unproved
+        if stability is None and found.bounds.interrupted:
             totals = Totals(0, 0, 0, perf_counter() - begun, 1, most)
             return _made(network, domain, chosen, Status.INTERRUPTED, totals, 0.0)
         if chosen is CountMethod.MILP:

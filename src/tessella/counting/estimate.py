@@ -21,8 +21,7 @@ from tessella.errors import OptionError
 from tessella.network import Floats, Network
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, maps, provenance
-from tessella.stability import Stability
-from tessella.stability import stability as find_stability
+from tessella.stability import Stability, stability_to_go_on_with
 
 _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
 _SAFE = 1e-9  # relative: more than the rounding of all logarithms
@@ -231,7 +230,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     check_stability(stability, network, domain)
     begun = perf_counter()
     base = int(np.random.default_rng(rng).integers(2**63))
-    known = stability or find_stability(network, domain, method=Method.LINEAR)
+    known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     tree = Tree.of(known)
     if not is_large(tree):
         begun += _prepare(many=domain.free_dim > _FEW)
@@ -286,7 +285,7 @@ def _prepare(*, many: bool) -> float:
     begun, inputs = perf_counter(), 2 * _FEW if many else 1
     net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
     box = Box.cube(-1.0, 1.0, inputs)
-    known = find_stability(net, box, method=Method.LINEAR)
+    known = stability_to_go_on_with(net, box, method=Method.LINEAR)
     count(net, box, stability=known, workers=1)
     Rounds(Tree.of(known), 0, lambda _: None).go(1, math.inf, None, 1)
     return perf_counter() - begun

@@ -22,8 +22,7 @@ from tessella.errors import OptionError
 from tessella.kernel.program import EMPTY, Basis, Program
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.preactivation import Method
-from tessella.stability import Stability
-from tessella.stability import stability as find_stability
+from tessella.stability import Stability, stability_to_go_on_with
 
 _EPS = 2.0**-53
 _STRICT = 1e-9  # of a row's range: what a linear program finds nearer to 0 is decided exactly
@@ -54,7 +53,7 @@ def regions(network: Network, domain: Domain, *, stability: Stability | None = N
     [0.875] [1 1 0] [-0.]
     """
     check_fit(network, domain)
-    known = find_stability(network, domain, method=Method.LP) if stability is None else stability
+    known = stability_to_go_on_with(network, domain, method=Method.LP) if stability is None else stability
     if not isinstance(known, Stability):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
         msg = f"stability is a {type(known).__name__}; regions takes what tessella.stability returns, or None"
         raise OptionError(msg)

@@ -20,8 +20,7 @@ from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Floats, Mask, Network
 from tessella.preactivation import Method
-from tessella.stability import Stability
-from tessella.stability import stability as find_stability
+from tessella.stability import Stability, stability_to_go_on_with
 
 _AT_ONCE = 4096  # regions that the walk writes down before it is asked for them
 _CHUNK = 2**18  # numbers held while affine maps are composed
@@ -158,7 +157,7 @@ def polygons(
     if stability is not None and not (stability.network == network and stability.domain == domain):
         msg = "the stability was found for another network or domain; find it with tessella.stability(network, domain)"
         raise OptionError(msg)
-    known = stability or find_stability(network, domain, method=Method.LINEAR)
+    known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     parts, found, complete = list[Outlines](), 0, True
     for part in _outlines(Tree.of(known)):
         parts.append(part)

@@ -25,8 +25,7 @@ from tessella.probable.run import Job, Plan, Run, Worker, plan
 from tessella.probable.search import Outcome, Seeker
 from tessella.result import Counted
 from tessella.solvers.base import LazySolver
-from tessella.stability import Stability
-from tessella.stability import stability as find_stability
+from tessella.stability import Stability, stability_to_go_on_with
 from tessella.upper.empirical import empirical
 
 MOST_AS_ROWS = 12
@@ -254,9 +253,9 @@ def _ranges(network: Network, domain: Domain, seconds: float, executor: Executor
     """Exact ranges of all units, as the paper has them; linear ones where that would take minutes."""
     method = Method.MILP if Tree(network, domain).is_small else Method.LINEAR
     if executor is not None:
-        return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=executor)
+        return stability_to_go_on_with(network, domain, method=method, seconds_per_unit=seconds, executor=executor)
     with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
-        return find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads)
+        return stability_to_go_on_with(network, domain, method=method, seconds_per_unit=seconds, executor=threads)
 
 
 def check_solver(solver: object) -> None:

@@ -65,20 +65,20 @@ def tighten(  # noqa: PLR0913  one keyword per option
     order = list(Method)[: list(Method).index(chosen) + 1]
     tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
-        known, late = _stages(network, domain, order, seconds_per_unit, executor, tick)
+        known, late, interrupted = _stages(network, domain, order, seconds_per_unit, executor, tick)
     lower, upper = stack(known)
     for number, ends in enumerate(zip(lower, upper, strict=True), start=1):
         if not np.isfinite(ends).all():
             msg = f"layer {number}: preactivations pass the largest floating-point number on this domain; scale weights or domain down"
             raise NetworkError(msg)
-    return PreactivationBounds(lower, upper, chosen, late, perf_counter() - start)
+    return PreactivationBounds(lower, upper, chosen, late, perf_counter() - start, interrupted)
 
 
 def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked
     network: Network, domain: Domain, order: list[Method], seconds: float, executor: Executor | None, tick: Callable[[int], None]
-) -> tuple[list[Pair], int]:
-    """Bounds by each method in turn, and how many units the last one left short of what it can do."""
-    previous, late = list[Pair](), 0
+) -> tuple[list[Pair], int, bool]:
+    """Bounds by each method in turn, how many units the last one left short of what it can do, and whether Ctrl-C was why."""
+    previous, late, interrupted = list[Pair](), 0, False
     for stage in order:
         try:
             previous, late, interrupted = _stage(network, domain, stage, previous, seconds, executor, tick)
@@ -90,7 +90,7 @@ def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked
             if late < 0 or stage is not order[-1]:
                 late = sum(_undecided(layer, pair) for layer, pair in zip(network.layers[1:], previous[1:], strict=True))
             break
-    return previous, late
+    return previous, late, interrupted
 
 
 def _stage(  # noqa: PLR0913, PLR0917  what `tighten` was asked
