@@ -87,6 +87,60 @@ def test_patterns_have_their_colours_whatever_else_is_drawn():
     assert max(colours.values()) < len(plot.tile_colours())
 
 
+def beyond_walls(found):
+    """For each wall, the region on its one side and the one that the network itself finds a little beyond it."""
+    numbers = {tuple(pattern): number for number, pattern in enumerate(found.patterns.tolist())}
+    size = np.ptp(found.corners, axis=0).max()
+    for number in range(len(found)):
+        corners = found[number]
+        for begin, end in itertools.pairwise([*corners, corners[0]]):
+            along = end - begin
+            if np.hypot(*along) < 1e-6 * size:
+                continue
+            outward = np.array([along[1], -along[0]]) / np.hypot(*along)
+            there = (begin + end) / 2 + 1e-8 * size * outward
+            if found.domain.contains(there):
+                pattern = tuple(np.concatenate(states(found.network, there)).tolist())
+                if numbers.get(pattern, number) != number:
+                    yield number, numbers[pattern]
+
+
+def states(network, point):
+    return [(value > 0)[layer.rectified] for layer, value in zip(network.layers, network.preactivations(point), strict=True)]
+
+
+def twins():
+    """Units in pairs that share their walls: patterns of neighbours differ in two."""
+    rng = np.random.default_rng(3)
+    weight, bias = rng.standard_normal((10, 2)), 0.4 * rng.standard_normal(10)
+    return Network.from_arrays([(np.vstack([weight, -weight]), np.concatenate([bias, -bias])), (np.ones((1, 20)), None)])
+
+
+@pytest.mark.parametrize(
+    ("network", "box"),
+    [
+        (random_network((2, 16, 16, 1)), BOX),
+        (random_network((2, 16, 16, 1), seed=1), Box(-3, 1, dim=2)),
+        (random_network((2, 6, 6, 6, 6, 1), seed=2), BOX),
+        (random_network((2, 60, 1), seed=3), BOX),
+        (twins(), BOX),
+    ],
+)
+def test_neighbours_have_different_tiles(network, box):
+    found = tessella.polygons(network, box)
+    colours, pairs = plot.tiles(found), list(beyond_walls(found))
+    assert len(pairs) > len(found)
+    kinds = [tile % 8 for tile in colours.tolist()]  # shades of one tile do not count as different
+    assert [pair for pair in pairs if kinds[pair[0]] == kinds[pair[1]]] == []
+
+
+def test_neighbours_on_a_line_have_different_tiles():
+    found = tessella.polygons(random_network((1, 12, 12, 1)), Box(-2, 2, dim=1))
+    kinds = plot.tiles(found)[np.argsort(found.centres[:, 0])] % 8
+    assert len(kinds) > 8
+    assert (kinds[1:] != kinds[:-1]).all()
+
+
 def analysed(network, domain, **ends):
     return tessella.Analysis(network, domain, **ends, stability=tessella.stability(network, domain, method="linear"))
 

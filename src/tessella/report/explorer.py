@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tessella.counting.polygons import Polygons, polygons
 from tessella.domain import Box, Domain, Polytope
 from tessella.errors import OptionError
+from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
-from tessella.plot import tile_colours, tiles
 from tessella.slicing import Slice
 from tessella.slicing import slice as make_slice
 

@@ -281,7 +281,7 @@ function explain() { // the legend
   else if (colour.value === "slope") {
     const stops = RAMP.map((part) => `rgb(${part.join(",")})`).join(",");
     add(`norm of the derivatives: ${short(flattest)} to ${short(steepest)}`, `linear-gradient(90deg, ${stops})`, "ramp");
-  } else legend.append("A colour for each pattern.");
+  } else legend.append("A colour for each pattern; neighbours differ.");
   if (flat && data.listed > 1) for (let o = 0; o < Math.min(data.listed, LINES); o++) add(`output ${o}`, LAYERS[o % LAYERS.length]);
 }
 
