@@ -171,6 +171,22 @@ def test_the_heat_map_has_a_row_per_layer():
     assert texts[0] == f"layer 1: {int(found.unstable[0].sum())} of 9 unstable"
 
 
+def test_polygons_are_a_sequence():
+    found = tessella.polygons(NETWORK, BOX)
+    last = len(found) - 1
+    np.testing.assert_array_equal(found[-1], found[last])
+    np.testing.assert_array_equal(found[-len(found)], found[np.int64(0)])
+    assert [part.tolist() for part in found[0:2]] == [found[0].tolist(), found[1].tolist()]
+    assert [part.tolist() for part in found[:-3:-1]] == [found[last].tolist(), found[last - 1].tolist()]
+    assert len(list(found)) == len(found)
+    for number in (len(found), -len(found) - 1):
+        with pytest.raises(IndexError, match=f"no region {number}; they have numbers 0 to {last}"):
+            found[number]
+    for wrong in (1.0, "a", None, (0, 1)):
+        with pytest.raises(TypeError, match="a region is chosen by its number"):
+            found[wrong]
+
+
 def test_it_draws_where_it_is_told_to():
     figure = Figure()
     axes = figure.add_subplot()
