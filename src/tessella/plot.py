@@ -29,6 +29,7 @@ Axes = Any
 _INK, _PALE = "#1f2933", "#d5dbe1"
 _LAYERS = ("#0b6e99", "#d1495b", "#edae49", "#3b7d3c", "#7a4eab", "#8c564b", "#17a2a2", "#5c6670")  # repeated beyond
 _STATES = ("#2b5c8a", "#f4f1e8", "#b5482a")  # stably inactive, both, stably active
+_NARROW = 1e-12  # of its distance from 0: how wide half of a picture must be
 _MANY_LINES = 8  # outputs that are told apart by colour
 
 
@@ -95,6 +96,7 @@ def regions(  # noqa: PLR0913  one keyword per option
     if where is None:
         msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
         raise OptionError(msg)
+    _check_size(where)
     if polygons is not None and not (polygons.network == whole and polygons.domain == where):
         msg = "the polygons are those of another network or domain; find them with tessella.polygons(network, domain)"
         raise OptionError(msg)
@@ -254,6 +256,16 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
 def _bare(axes: Axes, *sides: str) -> None:
     for side in sides:
         axes.spines[side].set_visible(False)
+
+
+def _check_size(domain: Domain) -> None:
+    """Refuse what has no picture because its corners are rounded to a few places."""
+    box = domain.box
+    for axis in np.flatnonzero(box.free).tolist():
+        low, high = float(box.lower[axis]), float(box.upper[axis])
+        if high / 2.0 - low / 2.0 < _NARROW * max(abs(low), abs(high)):
+            msg = f"input {axis} goes from {low!r} to {high!r}, which is too narrow to draw: corners would be rounded to a few places"
+            raise OptionError(msg)
 
 
 def _frame(axes: Axes, found: Polygons) -> None:

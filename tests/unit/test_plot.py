@@ -215,6 +215,20 @@ def test_wrong_options_are_refused(given, words):
         plot.regions(NETWORK, BOX, **given)
 
 
+def test_what_is_too_narrow_to_draw_is_refused():
+    with pytest.raises(OptionError, match=r"input 0 goes from 1\.0 to 1\.000000000000001, which is too narrow to draw"):
+        plot.regions(NETWORK, Box(1, 1.000000000000001, dim=2))
+
+
+def test_a_picture_far_from_zero_is_not_empty():
+    figure = plot.regions(NETWORK, Box(1, 1 + 1e-11, dim=2))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="rgba", dpi=50)
+    pixels = np.frombuffer(buffer.getvalue(), dtype=np.uint8).reshape(-1, 4)
+    assert (pixels[:, :3] < 250).any(axis=1).mean() > 0.4
+    assert figure.axes[0].get_title().startswith("2-9-8-3 on [1, 1.00000000001]^2: ")
+
+
 def test_wrong_subjects_are_refused():
     with pytest.raises(OptionError, match="say which inputs"):
         plot.regions(NETWORK)
