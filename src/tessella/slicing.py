@@ -152,6 +152,26 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
     return _made(network, domain if domain is not None else places, origin, basis, ())
 
 
+DEFAULT_SEED = 0
+DEFAULT_PLANE = f"The plane through the centre of the domain and two corners of its box, drawn with seed {DEFAULT_SEED}"
+
+
+def default_plane(network: Network, domain: Domain) -> Slice:
+    """The plane that is shown where none is asked for: through the centre of the domain, and two corners of its box by a fixed seed.
+
+    Planes along two inputs often cut few regions of a network with many; this one varies all inputs.
+    """
+    box, rng, centre = domain.box, np.random.default_rng(DEFAULT_SEED), _centre(domain)
+    if box.free_dim < 2:
+        msg = f"a plane needs two free inputs, and the domain has {box.free_dim}"
+        raise DomainError(msg)
+    while True:
+        corners = np.where(rng.random((2, box.dim)) < 0.5, box.lower, box.upper)
+        steps = (corners - centre)[:, box.free]
+        if np.linalg.matrix_rank(steps / np.abs(steps).max()) == 2:  # corners are drawn again where they face each other
+            return slice(network, np.vstack([centre, corners]), domain)
+
+
 def _made(network: Network, within: Domain | Floats, origin: Floats, basis: Floats, axes: tuple[int, ...]) -> Slice:
     """The slice; where points stand for the domain, it is as large as they are."""
     if isinstance(within, np.ndarray):

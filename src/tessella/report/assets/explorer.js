@@ -331,6 +331,9 @@ function show(region, at) {
   panel.append(element("h3", `Region ${(region + 1).toLocaleString("en")} of ${count.toLocaleString("en")}${pinned >= 0 ? ", pinned" : ""}`));
   if (at) panel.append(element("p", at.slice(0, data.dim).map((value, axis) => `${["s", "t"][axis]} = ${short(value + base[axis])}`).join(", "), "small"));
   panel.append(element("p", data.names.map((name, axis) => `${["s", "t"][axis]} is ${name}`).join(", "), "small"));
+  const key = element("p", "", "small bits key-of-bits");
+  key.append(element("i", "", "up"), "active unit", element("i"), "inactive unit");
+  if (relus) panel.append(key);
   let begin = 0;
   data.layers.forEach((units, layer) => {
     const own = states.slice(begin, begin + units), active = own.split("1").length - 1, row = element("div", "", "bits");
