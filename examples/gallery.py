@@ -23,16 +23,15 @@ def main(folder: str) -> None:
     """Draw them all."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    spirals(place)
-    function(place)
-    digits(place)
-    brackets(place)
+    for draw in (spirals, function, digits, brackets):
+        print(f"{draw.__name__}: {(draw.__doc__ or '').strip()}", flush=True)
+        draw(place)
 
 
 def save(figure: Figure, path: Path) -> None:
     """A picture that is sharp enough, and small."""
     figure.savefig(path, dpi=100)
-    print(path, f"{path.stat().st_size / 1000:.0f} kB", figure.axes[0].get_title())
+    print(path, f"{path.stat().st_size / 1000:.0f} kB", figure.axes[0].get_title(), flush=True)
 
 
 def spirals(place: Path) -> None:

@@ -150,7 +150,7 @@ class Box:
 
     def describe(self) -> str:
         """A short text such as ``[0, 1]^784``."""
-        spans = [f"[{low:g}, {high:g}]" for low, high in zip(self.lower[:4], self.upper[:4], strict=True)]
+        spans = [_span(low, high) for low, high in zip(self.lower[:4].tolist(), self.upper[:4].tolist(), strict=True)]
         if (self.lower == self.lower[0]).all() and (self.upper == self.upper[0]).all():
             return spans[0] + (f"^{self.dim}" if self.dim > 1 else "")
         return " x ".join(spans) if self.dim <= len(spans) else " x ".join(spans[:2]) + f" x ... ({self.dim} inputs)"
@@ -275,6 +275,17 @@ def check_fit(network: object, domain: object) -> None:
     if domain.dim != network.input_dim:
         msg = f"the domain has {domain.dim} inputs, but the network reads {network.input_dim}"
         raise DomainError(msg)
+
+
+def _span(low: float, high: float) -> str:
+    """An interval with six digits, or as many as it takes for its width to be seen."""
+    slack = 2e-3 * (high / 2.0 - low / 2.0)
+    texts = [f"{low:g}", f"{high:g}"]
+    for digits in range(6, 18) if slack else ():
+        texts = [f"{end:.{digits}g}" for end in (low, high)]
+        if all(abs(float(text) - end) <= slack for text, end in zip(texts, (low, high), strict=True)):
+            break
+    return f"[{texts[0]}, {texts[1]}]"
 
 
 def _points(points: npt.ArrayLike, dim: int) -> Floats:

@@ -17,6 +17,7 @@ from tessella.counting.polygons import Polygons
 from tessella.counting.polygons import polygons as find_polygons
 from tessella.domain import Domain
 from tessella.errors import MissingPackage, OptionError
+from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
 from tessella.result import Side, format_count, maps
 from tessella.slicing import Slice
@@ -28,6 +29,7 @@ Axes = Any
 _INK, _PALE = "#1f2933", "#d5dbe1"
 _LAYERS = ("#0b6e99", "#d1495b", "#edae49", "#3b7d3c", "#7a4eab", "#8c564b", "#17a2a2", "#5c6670")  # repeated beyond
 _STATES = ("#2b5c8a", "#f4f1e8", "#b5482a")  # stably inactive, both, stably active
+_NARROW = 1e-12  # of its distance from 0: how wide half of a picture must be
 _MANY_LINES = 8  # outputs that are told apart by colour
 
 
@@ -63,7 +65,7 @@ def regions(  # noqa: PLR0913  one keyword per option
     polygons
         What `tessella.polygons` returned for it, if that is known already.
     colour
-        ``"region"``: a colour for each pattern.  ``"layer"``: walls in the colour of the layer that made them.  ``"slope"``: how steep the
+        ``"region"``: a colour for each pattern, another than its neighbours have.  ``"layer"``: walls in the colour of the layer that made them.  ``"slope"``: how steep the
         network is there, the norm of the derivatives of its outputs.
     output
         The output whose slope or graph is drawn; None for all of them.
@@ -94,6 +96,7 @@ def regions(  # noqa: PLR0913  one keyword per option
     if where is None:
         msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
         raise OptionError(msg)
+    _check_size(where)
     if polygons is not None and not (polygons.network == whole and polygons.domain == where):
         msg = "the polygons are those of another network or domain; find them with tessella.polygons(network, domain)"
         raise OptionError(msg)
@@ -255,6 +258,16 @@ def _bare(axes: Axes, *sides: str) -> None:
         axes.spines[side].set_visible(False)
 
 
+def _check_size(domain: Domain) -> None:
+    """Refuse what has no picture because its corners are rounded to a few places."""
+    box = domain.box
+    for axis in np.flatnonzero(box.free).tolist():
+        low, high = float(box.lower[axis]), float(box.upper[axis])
+        if high / 2.0 - low / 2.0 < _NARROW * max(abs(low), abs(high)):
+            msg = f"input {axis} goes from {low!r} to {high!r}, which is too narrow to draw: corners would be rounded to a few places"
+            raise OptionError(msg)
+
+
 def _frame(axes: Axes, found: Polygons) -> None:
     """Show all, with the same scale on both axes unless that would make a strip of it."""
     low, high = found.corners.min(axis=0), found.corners.max(axis=0)
@@ -263,29 +276,6 @@ def _frame(axes: Axes, found: Polygons) -> None:
     if 0.2 < (high[1] - low[1]) / (high[0] - low[0]) < 5.0:
         axes.set_aspect("equal")
     _bare(axes, "top", "right", "left", "bottom")
-
-
-_TILES = ("#c8553d", "#e9b872", "#efe3cd", "#8fb3a0", "#34768a", "#415a77", "#a9bcc8", "#d99a7d")  # of a mosaic
-_SHADES = (0.0, 0.12, 0.24, 0.36)  # how much white is mixed in
-
-
-def tile_colours() -> list[str]:
-    """The colours that regions have."""
-    rgb = np.array([[int(tile[i : i + 2], 16) for i in (1, 3, 5)] for tile in _TILES], dtype=float)
-    mixed = [rgb + (255.0 - rgb) * shade for shade in _SHADES]
-    return ["#" + "".join(f"{round(part):02x}" for part in colour) for colour in np.concatenate(mixed)]
-
-
-def tiles(found: Polygons) -> npt.NDArray[np.int64]:
-    """For each region the number of its colour, which depends on the pattern alone."""
-    units = found.patterns.shape[1]
-    steps = np.random.default_rng(7).integers(1, 2**15, units)
-    packed = np.packbits(found.patterns, axis=1)
-    table = ((np.arange(256)[:, None] >> np.arange(7, -1, -1)) & 1) @ np.pad(steps, (0, -units % 8)).reshape(-1, 8).T
-    sums = np.zeros(len(found), dtype=np.int64)
-    for byte in range(packed.shape[1]):
-        sums += table[packed[:, byte], byte]
-    return (sums * 2654435761 >> 12) % (len(_TILES) * len(_SHADES))
 
 
 def _by_region(axes: Axes, found: Polygons, _output: int | None) -> None:

@@ -26,6 +26,7 @@ from tessella.network import Floats, Layer, Network, frozen_floats
 
 _EPS = 2.0**-53
 _FLAT = 1e-9  # of the largest distance between points: what is nearer to a line or plane lies on it
+_FAR = 1e150  # between points: nothing is computed with what has larger squares
 _ASIDE = 1.0 / 16.0  # of its width: how far the box around a polygon is away from it
 
 
@@ -151,6 +152,26 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
     return _made(network, domain if domain is not None else places, origin, basis, ())
 
 
+DEFAULT_SEED = 0
+DEFAULT_PLANE = f"The plane through the centre of the domain and two corners of its box, drawn with seed {DEFAULT_SEED}"
+
+
+def default_plane(network: Network, domain: Domain) -> Slice:
+    """The plane that is shown where none is asked for: through the centre of the domain, and two corners of its box by a fixed seed.
+
+    Planes along two inputs often cut few regions of a network with many; this one varies all inputs.
+    """
+    box, rng, centre = domain.box, np.random.default_rng(DEFAULT_SEED), _centre(domain)
+    if box.free_dim < 2:
+        msg = f"a plane needs two free inputs, and the domain has {box.free_dim}"
+        raise DomainError(msg)
+    while True:
+        corners = np.where(rng.random((2, box.dim)) < 0.5, box.lower, box.upper)
+        steps = (corners - centre)[:, box.free]
+        if np.linalg.matrix_rank(steps / np.abs(steps).max()) == 2:  # corners are drawn again where they face each other
+            return slice(network, np.vstack([centre, corners]), domain)
+
+
 def _made(network: Network, within: Domain | Floats, origin: Floats, basis: Floats, axes: tuple[int, ...]) -> Slice:
     """The slice; where points stand for the domain, it is as large as they are."""
     if isinstance(within, np.ndarray):
@@ -223,15 +244,26 @@ def _along(axes: tuple[int, ...], at: Floats) -> tuple[Floats, Floats]:
 
 def _through(points: Floats) -> tuple[Floats, Floats]:
     """The first point, and orthonormal directions; inputs in which all points agree have none."""
-    origin, steps = np.array(points[0]), points[1:] - points[0]
+    origin = np.array(points[0])
+    with np.errstate(over="ignore"):
+        steps = points[1:] - points[0]
+    scale = np.abs(steps).max()
+    if not scale < _FAR:
+        msg = f"the {len(points)} points are too far apart: distances beyond {_FAR:g} cannot be computed with"
+        raise OptionError(msg)
+    if scale == 0.0:
+        msg = f"the {len(points)} points are equal"
+        raise OptionError(msg)
+    steps = steps / scale  # squares of small steps would vanish
     size = np.sqrt((steps**2).sum(axis=1)).max()
     directions, left = list[Floats](), steps
     for number in range(min(2, len(steps))):
         lengths = np.sqrt((left**2).sum(axis=1))
         place = 0 if number == 0 and lengths[0] > _FLAT * size else int(np.argmax(lengths))
         if not lengths[place] > _FLAT * size:
-            where = "are equal" if number == 0 else "lie on one line; give two of them for that, or others for a plane"
-            msg = f"the {len(points)} points {where}"
+            rounding = 16.0 * _EPS * (size + np.abs(points).max() / scale)
+            where = "on one line" if lengths[place] <= rounding else "too close to one line to tell which plane they span"
+            msg = f"the {len(points)} points lie {where}; give two of them for a line, or others for a plane"
             raise OptionError(msg)
         direction = left[place] / lengths[place]
         for other in directions:  # once more: the first time loses digits where points are almost on one line

@@ -173,6 +173,7 @@ def check_hover(page, layers, lift, points):
         shown, text = page.panel()
         assert shown == expected
         assert "affine map here" in text
+        assert "active unit" in text
         seen.add(shown)
     return seen
 
@@ -303,8 +304,27 @@ def test_a_page_fits_a_narrow_screen(page):
     try:
         page.wait()
         assert page.run("return document.documentElement.scrollWidth") <= 390
+        hidden = (
+            "return [...document.querySelectorAll('.scroll')].filter((part) => part.scrollWidth > part.clientWidth + 1).length"
+        )
+        assert page.run(hidden) == 0  # pictures and tables fit
+        shown = "return [...document.querySelectorAll('svg')].filter((part) => part.getBoundingClientRect().width > 0).map((part) => part.getAttribute('class'))"
+        assert page.run(shown) == ["narrow", "narrow"]
     finally:
         page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_long_numbers_stand_beside_the_drawing(browser, tmp_path):
+    network, domain = Network.from_arrays([([[1.0, 0.5]], [-1_500_000.7]), ([[1.0]], None)]), Box(1e6, 1e6 + 1, dim=2)
+    report.write(tmp_path / "far.html", tessella.analyze(network, domain, seconds=1.0))
+    page = Page(browser, tmp_path / "far.html")
+    left = page.run("return explorer.project(1e6, 1e6)[0] - arguments[0].getBoundingClientRect().left", page.canvas)
+    assert left >= page.run(
+        "const pen = arguments[0].getContext('2d'); pen.font = '11px system-ui, sans-serif'; return pen.measureText('1000000.2').width",
+        page.canvas,
+    )
+    assert "[1000000, 1000001]^2" in page.browser.find_element("tag name", "header").text
+    assert page.log() == []
 
 
 def test_many_regions_are_found_as_surely(browser, tmp_path):

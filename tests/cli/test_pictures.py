@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tessella
-from tessella import plot
+from tessella import plot, report
 from tessella.cli import main
 from tessella.importers.arrays import write_npz
 
@@ -96,14 +96,25 @@ def test_networks_with_few_inputs_need_no_slice(run, tmp_path):
         small = written(tmp_path / f"small{inputs}.npz", (inputs, 5, 2))
         code, out, _ = run("plot", small, "--box", "-1,1", "-o", "x.svg")
         assert code == 0
-        assert "regions, inputs from" in out
+        assert re.fullmatch(rf"{inputs}-5-2 on \[-1, 1\](\^2)?: \d+ regions", out.splitlines()[0])
+        assert len(out.splitlines()) == 2
+
+
+def test_without_a_slice_it_draws_the_plane_of_the_report(run, model):
+    code, out, _ = run("plot", model, "--box", "-1,1", "-o", "x.svg")
+    assert code == 0
+    network, box = tessella.load(model), tessella.Box(-1, 1, dim=5)
+    title, where, _ = out.splitlines()
+    assert (
+        title == f"A plane through points, 5 inputs: {len(report.explore(network, box).polygons)} regions, inputs from [-1, 1]^5"
+    )
+    assert where.startswith("The plane through the centre of the domain and two corners of its box, drawn with seed 0; --slice")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["none.npz", "--slice", "0,1"], "none.npz: no such file"),
-        (["net.npz"], "has 5 inputs; say which plane of them to draw: --slice 0,1 or --through points.csv"),
         (["net.npz", "--slice", "0,5"], "there is no input 5: the network reads inputs 0 to 4"),
         (["net.npz", "--slice", "0,0"], "one or two different inputs"),
         (["net.npz", "--slice", "x"], "--slice takes whole numbers"),

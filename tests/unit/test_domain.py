@@ -160,3 +160,17 @@ def test_what_is_no_domain_is_refused():
         Polytope([[1.0]], [1.0], (0, 1))
     with pytest.raises(DomainError, match="too large"):
         Box.cube(0, 1, dim=10**12)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (0.0, 2**0.5, "[0, 1.41421]"),
+        (1e6, 1e6 + 1, "[1000000, 1000001]"),
+        (999_999.0, 1_000_001.0, "[999999, 1000001]"),
+        (1.0, 1.000000000000001, "[1, 1.000000000000001]"),
+        (0.0, 5e-324, "[0, 4.94066e-324]"),
+    ],
+)
+def test_the_ends_of_a_box_can_be_told_apart(low, high, text):
+    assert Box(low, high, dim=1).describe() == text

@@ -87,6 +87,60 @@ def test_patterns_have_their_colours_whatever_else_is_drawn():
     assert max(colours.values()) < len(plot.tile_colours())
 
 
+def beyond_walls(found):
+    """For each wall, the region on its one side and the one that the network itself finds a little beyond it."""
+    numbers = {tuple(pattern): number for number, pattern in enumerate(found.patterns.tolist())}
+    size = np.ptp(found.corners, axis=0).max()
+    for number in range(len(found)):
+        corners = found[number]
+        for begin, end in itertools.pairwise([*corners, corners[0]]):
+            along = end - begin
+            if np.hypot(*along) < 1e-6 * size:
+                continue
+            outward = np.array([along[1], -along[0]]) / np.hypot(*along)
+            there = (begin + end) / 2 + 1e-8 * size * outward
+            if found.domain.contains(there):
+                pattern = tuple(np.concatenate(states(found.network, there)).tolist())
+                if numbers.get(pattern, number) != number:
+                    yield number, numbers[pattern]
+
+
+def states(network, point):
+    return [(value > 0)[layer.rectified] for layer, value in zip(network.layers, network.preactivations(point), strict=True)]
+
+
+def twins():
+    """Units in pairs that share their walls: patterns of neighbours differ in two."""
+    rng = np.random.default_rng(3)
+    weight, bias = rng.standard_normal((10, 2)), 0.4 * rng.standard_normal(10)
+    return Network.from_arrays([(np.vstack([weight, -weight]), np.concatenate([bias, -bias])), (np.ones((1, 20)), None)])
+
+
+@pytest.mark.parametrize(
+    ("network", "box"),
+    [
+        (random_network((2, 16, 16, 1)), BOX),
+        (random_network((2, 16, 16, 1), seed=1), Box(-3, 1, dim=2)),
+        (random_network((2, 6, 6, 6, 6, 1), seed=2), BOX),
+        (random_network((2, 60, 1), seed=3), BOX),
+        (twins(), BOX),
+    ],
+)
+def test_neighbours_have_different_tiles(network, box):
+    found = tessella.polygons(network, box)
+    colours, pairs = plot.tiles(found), list(beyond_walls(found))
+    assert len(pairs) > len(found)
+    kinds = [tile % 8 for tile in colours.tolist()]  # shades of one tile do not count as different
+    assert [pair for pair in pairs if kinds[pair[0]] == kinds[pair[1]]] == []
+
+
+def test_neighbours_on_a_line_have_different_tiles():
+    found = tessella.polygons(random_network((1, 12, 12, 1)), Box(-2, 2, dim=1))
+    kinds = plot.tiles(found)[np.argsort(found.centres[:, 0])] % 8
+    assert len(kinds) > 8
+    assert (kinds[1:] != kinds[:-1]).all()
+
+
 def analysed(network, domain, **ends):
     return tessella.Analysis(network, domain, **ends, stability=tessella.stability(network, domain, method="linear"))
 
@@ -117,6 +171,22 @@ def test_the_heat_map_has_a_row_per_layer():
     assert texts[0] == f"layer 1: {int(found.unstable[0].sum())} of 9 unstable"
 
 
+def test_polygons_are_a_sequence():
+    found = tessella.polygons(NETWORK, BOX)
+    last = len(found) - 1
+    np.testing.assert_array_equal(found[-1], found[last])
+    np.testing.assert_array_equal(found[-len(found)], found[np.int64(0)])
+    assert [part.tolist() for part in found[0:2]] == [found[0].tolist(), found[1].tolist()]
+    assert [part.tolist() for part in found[:-3:-1]] == [found[last].tolist(), found[last - 1].tolist()]
+    assert len(list(found)) == len(found)
+    for number in (len(found), -len(found) - 1):
+        with pytest.raises(IndexError, match=f"no region {number}; they have numbers 0 to {last}"):
+            found[number]
+    for wrong in (1.0, "a", None, (0, 1)):
+        with pytest.raises(TypeError, match="a region is chosen by its number"):
+            found[wrong]
+
+
 def test_it_draws_where_it_is_told_to():
     figure = Figure()
     axes = figure.add_subplot()
@@ -143,6 +213,20 @@ def test_pictures_can_be_saved(kind):
 def test_wrong_options_are_refused(given, words):
     with pytest.raises(OptionError, match=words):
         plot.regions(NETWORK, BOX, **given)
+
+
+def test_what_is_too_narrow_to_draw_is_refused():
+    with pytest.raises(OptionError, match=r"input 0 goes from 1\.0 to 1\.000000000000001, which is too narrow to draw"):
+        plot.regions(NETWORK, Box(1, 1.000000000000001, dim=2))
+
+
+def test_a_picture_far_from_zero_is_not_empty():
+    figure = plot.regions(NETWORK, Box(1, 1 + 1e-11, dim=2))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="rgba", dpi=50)
+    pixels = np.frombuffer(buffer.getvalue(), dtype=np.uint8).reshape(-1, 4)
+    assert (pixels[:, :3] < 250).any(axis=1).mean() > 0.4
+    assert figure.axes[0].get_title().startswith("2-9-8-3 on [1, 1.00000000001]^2: ")
 
 
 def test_wrong_subjects_are_refused():

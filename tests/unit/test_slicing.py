@@ -43,6 +43,15 @@ def test_without_a_domain_the_points_say_how_far():
     assert plane.domain == Box([0.0, 0.0], [2.0, 1.0])
 
 
+@pytest.mark.parametrize("step", [1e-200, 5e-324, 1e100])
+def test_points_may_be_very_near_or_far(step):
+    line = tessella.slice(NETWORK, [[0, 0, 0, 0], [step, 0, 0, 0]], CUBE)
+    assert line.basis[:, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert line.domain == Box([-1.0], [1.0])
+    plane = tessella.slice(NETWORK, [[0, 0, 0, 0], [step, 0, 0, 0], [0, 0, step, 0]], CUBE)
+    assert plane.domain == Box([-1.0, -1.0], [1.0, 1.0])
+
+
 def test_more_points_in_one_plane_are_welcome():
     square = [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 0, 0]]
     assert tessella.slice(NETWORK, square, CUBE).dim == 2
@@ -73,7 +82,11 @@ def test_what_is_frozen_cannot_be_changed():
         ({"points": [[0] * 4]}, OptionError, "one point gives no slice"),
         ({"points": [[0] * 3, [1] * 3]}, OptionError, "3 numbers each; the network reads 4"),
         ({"points": [[0] * 4, [0] * 4]}, OptionError, "the 2 points are equal"),
+        ({"points": [[0] * 4, [1e308] * 4]}, OptionError, "the 2 points are too far apart"),
+        ({"points": [[-1.7e308] * 4, [1.7e308] * 4]}, OptionError, "the 2 points are too far apart"),
         ({"points": [[0] * 4, [1] * 4, [2] * 4]}, OptionError, "lie on one line"),
+        ({"points": [[0.1] * 4, [0.2] * 4, [0.3] * 4]}, OptionError, "lie on one line"),
+        ({"points": [[0] * 4, [1e-9, 0, 0, 0], [0, 1, 0, 0]]}, OptionError, "lie too close to one line to tell which plane"),
         ({"points": np.eye(4)}, OptionError, "do not lie in one plane"),
         ({"points": [[np.nan] * 4, [1] * 4]}, OptionError, "must be finite"),
         ({"points": "ab"}, OptionError, "points"),

@@ -33,7 +33,7 @@ from tessella.domain import Box
 from tessella.errors import FileError, OptionError
 from tessella.importers.points import read_points
 from tessella.network import Network
-from tessella.slicing import Slice
+from tessella.slicing import DEFAULT_PLANE, Slice, default_plane
 from tessella.slicing import slice as make_slice
 
 SliceOption = Annotated[
@@ -90,11 +90,14 @@ def plot(  # noqa: PLR0913  one parameter per option
 ) -> None:
     """Draw the regions of a network: exact polygons on a plane of its inputs, or the function on a line.
 
-    Networks with one or two inputs are drawn as they are, others on a slice.  Without --box or --property inputs lie in [0, 1].
+    Networks with one or two inputs are drawn as they are, others on a slice: by default the plane through the centre of the domain and two
+    corners of its box.  Without --box or --property inputs lie in [0, 1].
     Needs matplotlib: pip install 'tessella[plot]'.
 
     Examples
     --------
+        tessella plot model.onnx -o regions.svg
+
         tessella plot model.onnx --slice 0,1 -o regions.svg
 
         tessella plot model.onnx --box -1,1 --slice 3,7 --at 0.5 --colour layer -o walls.pdf
@@ -109,9 +112,9 @@ def plot(  # noqa: PLR0913  one parameter per option
     shown = not (as_json or quiet)
     domain = _domain(network, box, property_file)
     chosen = read_slice(network, domain, axes, at, through)
-    if chosen is None and domain.free_dim > 2:
-        msg = f"{model}: has {domain.free_dim} inputs; say which plane of them to draw: --slice 0,1 or --through points.csv"
-        raise OptionError(msg)
+    unasked = chosen is None and domain.free_dim > 2
+    if unasked:
+        chosen = default_plane(network, domain)
     if limit < 1:
         msg = f"--limit must be at least 1, got {limit}"
         raise OptionError(msg)
@@ -129,7 +132,11 @@ def plot(  # noqa: PLR0913  one parameter per option
     elif quiet:
         typer.echo(output)
     else:
-        typer.echo(f"{figure.axes[0].get_title()}, inputs from {domain.describe()}\n{output}: {_size(output)}")
+        of_whole = f", inputs from {domain.describe()}" if chosen else ""
+        typer.echo(f"{figure.axes[0].get_title()}{of_whole}")
+        if unasked:
+            typer.echo(f"{DEFAULT_PLANE}; --slice or --through choose another.")
+        typer.echo(f"{output}: {_size(output)}")
 
 
 @app.command()

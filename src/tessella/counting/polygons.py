@@ -7,7 +7,9 @@ domain in rational numbers.  So there are as many as `tessella.count` finds, eac
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import index
 from time import perf_counter
+from typing import SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -69,12 +71,24 @@ class Polygons:
         """How many regions there are."""
         return len(self.patterns)
 
-    def __getitem__(self, number: int) -> Floats:
-        """The corners of a region."""
-        if not 0 <= number < len(self):
-            msg = f"there is no region {number}; they have numbers 0 to {len(self) - 1}"
+    @overload
+    def __getitem__(self, number: SupportsIndex) -> Floats: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Floats]: ...
+    def __getitem__(self, number: SupportsIndex | slice) -> Floats | list[Floats]:
+        """The corners of a region, counted from the end if the number is negative; of several as a list."""
+        if isinstance(number, slice):
+            return [self[one] for one in range(*number.indices(len(self)))]
+        try:
+            given = index(number)
+        except TypeError as error:
+            msg = f"a region is chosen by its number, or a slice of numbers; got {number!r:.40}"
+            raise TypeError(msg) from error
+        if not -len(self) <= given < len(self):
+            msg = f"there is no region {given}; they have numbers 0 to {len(self) - 1}"
             raise IndexError(msg)
-        return self.corners[self.starts[number] : self.starts[number + 1]]
+        place = given % len(self)
+        return self.corners[self.starts[place] : self.starts[place + 1]]
 
     @property
     def dim(self) -> int:

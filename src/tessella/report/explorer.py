@@ -11,15 +11,14 @@ import numpy.typing as npt
 from tessella.counting.polygons import Polygons, polygons
 from tessella.domain import Box, Domain, Polytope
 from tessella.errors import OptionError
+from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
-from tessella.plot import tile_colours, tiles
-from tessella.slicing import Slice
-from tessella.slicing import slice as make_slice
+from tessella.slicing import DEFAULT_PLANE, Slice, default_plane
 
 LIMIT = 20_000  # regions; a page of some megabytes, which browsers draw at once
 _HALVINGS = 40
+_STEPS = 5  # of bisection between a part that has too many regions and one that has not
 _OUTPUTS = 12  # that are listed
-_SEED = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +51,7 @@ class Explorer:
         """What a reader must know of the picture."""
         many = f"{len(self.polygons):,} region{'' if len(self.polygons) == 1 else 's'}"
         if self.share < 1.0:
-            return f"The whole has more regions than a page may show: this is the part around its centre, 1/{round(1.0 / self.share):,} as wide, with {many}."
+            return f"The whole has more regions than a page may show: this is the part around its centre, {100.0 * self.share:.3g} % as wide, with {many}."
         return f"{many}, drawn exactly."
 
 
@@ -87,30 +86,35 @@ def explore(
             msg = "the slice is one of another network or domain; make it with tessella.slice(network, points, domain)"
             raise OptionError(msg)
         text = slice.describe()
-        where = f"{text[0].upper()}{text[1:]}, chosen by the author of this report."
+        where = f"{text[0].upper()}{text[1:]}, as asked."
     elif domain.free_dim > 2:
-        chosen = _default(network, domain)
-        where = f"The plane through the centre of the domain and two corners of its box, drawn with seed {_SEED}."
+        chosen, where = default_plane(network, domain), f"{DEFAULT_PLANE}."
     else:
         where = "All inputs of the network."
     part, whole = (network, domain) if chosen is None else (chosen.network, chosen.domain)
+    found, share = _largest(part, whole, limit, progress)
+    return Explorer(network, domain, chosen, found, where, share)
+
+
+def _largest(network: Network, whole: Domain, limit: int, progress: Callable[[int], None] | None) -> tuple[Polygons, float]:
+    """The regions of the whole or, if they are too many, of about the largest part around its centre that has few enough; and its share."""
+
+    def part(share: float) -> Polygons:
+        return polygons(network, whole if share == 1.0 else _smaller(whole, share), limit=limit, progress=progress)
+
     for halvings in range(_HALVINGS):
         share = 0.5**halvings
-        found = polygons(part, whole if not halvings else _smaller(whole, share), limit=limit, progress=progress)
-        if found.complete:
-            return Explorer(network, domain, chosen, found, where, share)
+        found = part(share)
+        if not found.complete:
+            continue
+        for step in range(_STEPS if halvings else 0):
+            wider = share * 2.0 ** (0.5 ** (step + 1))
+            more = part(wider)
+            if more.complete:
+                found, share = more, wider
+        return found, share
     msg = f"more than {limit:,} regions lie around the centre of the slice; allow more, or choose another slice"
     raise OptionError(msg)
-
-
-def _default(network: Network, domain: Domain) -> Slice:
-    box, rng = domain.box, np.random.default_rng(_SEED)
-    centre = domain.centre if isinstance(domain, Polytope) else box.lower / 2.0 + box.upper / 2.0
-    while True:
-        corners = np.where(rng.random((2, box.dim)) < 0.5, box.lower, box.upper)
-        steps = (corners - centre)[:, box.free]
-        if np.linalg.matrix_rank(steps / np.abs(steps).max()) == 2:  # corners are drawn again where they face each other
-            return make_slice(network, np.vstack([centre, corners]), domain)
 
 
 def _smaller(domain: Domain, share: float) -> Domain:

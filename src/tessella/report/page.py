@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tessella._version import __version__
-from tessella.analysis.result import Analysis, Step
+from tessella.analysis.result import Analysis, Status, Step
 from tessella.errors import FileError, OptionError
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, names, record
@@ -104,6 +104,7 @@ def page(found: Analysis, *, shown: Explorer | None = None, provenance: Provenan
         "name": escape(name),
         "subtitle": escape(f"{found.network.shape}, {found.network.relus:,} ReLUs, inputs from {found.domain.describe()}"),
         "answer": _answer(found),
+        "stopped": _stopped(found),
         "bracket": _scrolled(pictures.bracket(found)),
         "bounds": _bounds(found),
         "choices": escape(found.choices),
@@ -153,6 +154,14 @@ def _answer(found: Analysis) -> str:
     if found.mean is not None:
         text += f"; about <strong>{_number(found.mean, Side.ESTIMATE)}</strong> by estimate"
     return text + "."
+
+
+def _stopped(found: Analysis) -> str:
+    """A line for a bracket that may be wider than it had to be."""
+    if found.status == Status.FINISHED or found.exact is not None:
+        return ""
+    time = format_duration(found.seconds)
+    return f'<p class="stopped">Stopped early: the analysis was {found.status} after {time}. What is said holds; more time might say more.</p>\n'
 
 
 def _number(count: int, side: Side) -> str:

@@ -101,9 +101,12 @@ let view = { x: 0, y: 0, sx: 1, sy: 1 }, width = 0, height = 0;
 let hovered = -1, pinned = -1, cursor = null, drawn = false;
 
 function fit() {
-  const sx = 0.94 * width / (world[2] - world[0]), sy = 0.94 * height / (world[3] - world[1]);
+  const edge = 0.03 * width, left = Math.max(edge, gutter()), below = Math.max(edge, 20); // room for the scales
+  const sx = (width - edge - left) / (world[2] - world[0]), sy = (height - edge - below) / (world[3] - world[1]);
   const stretched = flat || sx / sy > 5 || sy / sx > 5, s = Math.min(sx, sy);
-  view = { x: (world[0] + world[2]) / 2, y: (world[1] + world[3]) / 2, sx: stretched ? sx : s, sy: stretched ? sy : s };
+  view = { x: 0, y: 0, sx: stretched ? sx : s, sy: stretched ? sy : s };
+  view.x = (world[0] + world[2]) / 2 - (left - edge) / 2 / view.sx;
+  view.y = (world[1] + world[3]) / 2 - (below - edge) / 2 / view.sy;
   whole = view.sx;
   refresh();
 }
@@ -217,17 +220,27 @@ function ticks(low, high) {
   return [found, Math.max(0, -Math.floor(Math.log10(size) + 1e-9))];
 }
 
+const FONT = "11px system-ui, sans-serif";
+function gutter() { // how wide the numbers beside the whole are
+  const [upward, places] = ticks(base[1] + world[1], base[1] + world[3]);
+  pen.font = FONT;
+  return Math.min(0.3 * width, 10 + Math.max(0, ...upward.map((value) => pen.measureText(value.toFixed(Math.min(places, 12))).width)));
+}
+
 function scales() {
-  pen.font = "11px system-ui, sans-serif";
+  pen.font = FONT;
   pen.lineWidth = 3;
   pen.strokeStyle = style("--paper");
   pen.fillStyle = style("--ink");
   const write = (text, x, y) => { pen.strokeText(text, x, y); pen.fillText(text, x, y); };
   const [across, digits] = ticks(base[0] + fromX(0), base[0] + fromX(width));
   pen.textAlign = "center"; pen.textBaseline = "bottom";
+  let free = 4; // where the next number may begin
   for (const value of across) {
-    const x = toX(value - base[0]);
-    if (x > 18 && x < width - 18) write(value.toFixed(Math.min(digits, 12)), x, height - 4);
+    const x = toX(value - base[0]), text = value.toFixed(Math.min(digits, 12)), half = pen.measureText(text).width / 2;
+    if (x - half < free || x + half > width - 4) continue;
+    write(text, x, height - 4);
+    free = x + half + 8;
   }
   const [upward, places] = ticks(base[1] + fromY(height), base[1] + fromY(0));
   pen.textAlign = "left"; pen.textBaseline = "middle";
@@ -281,7 +294,7 @@ function explain() { // the legend
   else if (colour.value === "slope") {
     const stops = RAMP.map((part) => `rgb(${part.join(",")})`).join(",");
     add(`norm of the derivatives: ${short(flattest)} to ${short(steepest)}`, `linear-gradient(90deg, ${stops})`, "ramp");
-  } else legend.append("A colour for each pattern.");
+  } else legend.append("A colour for each pattern; neighbours differ.");
   if (flat && data.listed > 1) for (let o = 0; o < Math.min(data.listed, LINES); o++) add(`output ${o}`, LAYERS[o % LAYERS.length]);
 }
 
@@ -331,6 +344,9 @@ function show(region, at) {
   panel.append(element("h3", `Region ${(region + 1).toLocaleString("en")} of ${count.toLocaleString("en")}${pinned >= 0 ? ", pinned" : ""}`));
   if (at) panel.append(element("p", at.slice(0, data.dim).map((value, axis) => `${["s", "t"][axis]} = ${short(value + base[axis])}`).join(", "), "small"));
   panel.append(element("p", data.names.map((name, axis) => `${["s", "t"][axis]} is ${name}`).join(", "), "small"));
+  const key = element("p", "", "small bits key-of-bits");
+  key.append(element("i", "", "up"), "active unit", element("i"), "inactive unit");
+  if (relus) panel.append(key);
   let begin = 0;
   data.layers.forEach((units, layer) => {
     const own = states.slice(begin, begin + units), active = own.split("1").length - 1, row = element("div", "", "bits");
