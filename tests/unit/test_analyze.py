@@ -280,3 +280,17 @@ def test_a_lie_of_chance_stays_inside(large, monkeypatch):
 
 def test_steps_are_plain_values():
     assert Step("count", "why").to_dict() == {"name": "count", "why": "why", "found": "", "seconds": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("seen", "most"),
+    [
+        ([(0.0, 1), (0.2, 1), (0.4, 1)], 1.1),  # a busy machine: nothing was counted
+        ([(0.0, 1), (0.1, 500), (0.3, 500)], 1.0),  # nor in the last half
+        ([(0.0, 1), (1.0, 1_000), (2.0, 11_000)], 0.11),  # it is slower at first
+    ],
+)
+def test_a_trial_that_had_no_time_is_no_forecast_of_ages(seen, most):
+    counting = object.__new__(plan.Counting)
+    counting._seen = seen
+    assert 0.0 < counting.foreseen(10.0) <= most

@@ -49,6 +49,7 @@ _SHARPEN, _POLISH = (
 )  # for tighter bounds of units: where they can lower the upper bound, and where the count is exact already
 _FEW_INPUTS, _MOST_UNITS = 6, 1000  # where counting is by vertices; where it is not, units beyond which it is hopeless
 _MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
+_TELLING, _MODERATE = 100, 1000.0  # regions from which on a trial tells the speed of counting; what is assumed before, a second
 _SLOWER = 1.3  # how much longer than foreseen a count may take
 _MIPBOUND = 0.4  # part of the time that is left
 _PARITY = 5  # units in a parity constraint
@@ -219,12 +220,16 @@ class Counting:
         return session.standing.exact is not None
 
     def foreseen(self, power: float) -> float:
-        """How many seconds it would take to count 2**power regions, at the speed of the last half: it is slower at first."""
+        """How many seconds it would take to count 2**power regions, at the speed of the last half: it is slower at first.
+
+        On a busy machine the trial may have had no time at all; where it counted next to nothing, a moderate speed is assumed.
+        """
         seconds, regions = self._seen[-1]
         then, before = next(pair for pair in self._seen if pair[0] >= seconds / 2.0 or pair is self._seen[-1])
         if seconds <= then:
             then, before = self._seen[0]
-        speed = max((regions - before) / max(seconds - then, 1e-9), 1e-9)
+        speed = max((regions - before) / max(seconds - then, 1e-9), regions / max(seconds, 1e-9))
+        speed = max(speed, _MODERATE) if regions < _TELLING else speed
         exponent = power - math.log2(speed)
         return 2.0**exponent if exponent < 1000.0 else math.inf
 
