@@ -898,7 +898,7 @@ def walk_by_points(
         if u == 0 or layer_of[u - 1] != layer:
             for number in range(layer_of[u - 1] + 1 if u else 1, layer + 1):
                 compose(number, layout, weights, biases, active, combined, errors, scratch)
-        if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] > u:
+        if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] != u:
             found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
             if found > 0:
                 counters[REGIONS] += found
