@@ -14,8 +14,10 @@ from helpers.here import Here, SlowHere
 from tessella.analysis import plan
 from tessella.analysis.aside import Aside
 from tessella.analysis.result import Analysis, Status, Step
+from tessella.counting import schedule
 from tessella.counting.count import Count, CountProgress
 from tessella.counting.estimate import Estimate
+from tessella.counting.tree import Tree
 
 
 def network(*sizes, seed=0):
@@ -294,3 +296,16 @@ def test_a_trial_that_had_no_time_is_no_forecast_of_ages(seen, most):
     counting = object.__new__(plan.Counting)
     counting._seen = seen
     assert 0.0 < counting.foreseen(10.0) <= most
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 5), (6, 40), (20, 40), (127, 60), (128, 8), (784, 8), (784, 9), (784, 300), (150, 150), (200, 900)]
+)
+def test_what_is_loaded_before_the_clock_goes_on_is_what_counts(shape):
+    def walker(inputs, units):
+        known = tessella.stability(plan._fan(inputs, units), tessella.Box.cube(-1, 1, inputs), method="interval")
+        return type(schedule.walker_for(Tree.of(known)))
+
+    smaller = schedule.smallest_alike(*shape)
+    assert max(smaller) <= 128
+    assert walker(*smaller) is walker(*shape)

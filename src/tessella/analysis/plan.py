@@ -26,6 +26,7 @@ from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.estimate import Estimate, EstimateProgress
 from tessella.counting.meeting import meeting_units
+from tessella.counting.schedule import smallest_alike
 from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
@@ -198,7 +199,7 @@ class Counting:
         session = self._session
         network, domain = session.standing.network, session.standing.domain
         with session.off_the_clock("the counter"):
-            _prepare_count(min(domain.free_dim, 128), min(network.widths[0], 8))
+            _prepare_count(*smallest_alike(domain.free_dim, network.widths[0]))
         spent = session.standing.count.seconds if session.standing.count else 0.0
 
         def told(now: CountProgress) -> None:

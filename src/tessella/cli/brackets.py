@@ -43,7 +43,9 @@ class _Notes:
         if step and step.name == LOADING and not step.found:
             what = step.why.split(":", maxsplit=1)[0]
             if what not in self._said and not _is_ready(what, now):
-                typer.echo(f"Compiling {what}, once on this machine for networks of this kind (about a minute) ...", err=True)
+                typer.echo(
+                    f"Compiling {what}, once on this machine for networks of this kind (seconds to a minute) ...", err=True
+                )
             self._said.add(what)
 
 

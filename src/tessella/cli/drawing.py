@@ -285,7 +285,7 @@ def warn_of_compiling_search() -> None:
 
 def _warn(*, ready: bool, what: str) -> None:
     if not ready:
-        typer.echo(f"Compiling {what}, once on this machine for networks of this kind (about a minute) ...", err=True)
+        typer.echo(f"Compiling {what}, once on this machine for networks of this kind (seconds to a minute) ...", err=True)
 
 
 @contextmanager

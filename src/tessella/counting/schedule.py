@@ -44,7 +44,7 @@ def walker_for(tree: Tree) -> Walker:
         from tessella.counting.cells import Vertices  # noqa: PLC0415  loads the compiler
 
         return Vertices(tree)
-    if is_wide(tree):
+    if _is_by_points(*tree.scaled.weights[0].shape) and not len(tree.scaled.constants):
         from tessella.counting.hulls import Hulls  # noqa: PLC0415
 
         return Hulls(tree)
@@ -53,14 +53,15 @@ def walker_for(tree: Tree) -> Walker:
     return Simplex(tree)
 
 
-def is_wide(tree: Tree) -> bool:
-    """Whether a tree is walked by points: on a box of many inputs, below a wide first layer that is narrower than these."""
-    first, inputs = tree.scaled.weights[0].shape
-    return _is_wide(first, inputs) and not len(tree.scaled.constants)
-
-
-def _is_wide(units: int, inputs: int) -> bool:
+def _is_by_points(units: int, inputs: int) -> bool:
+    """Whether a box of so many inputs is walked by points: it has many, and the first layer is wide but narrower than these."""
     return _WIDE <= units < inputs and inputs >= _MANY
+
+
+def smallest_alike(inputs: int, units: int) -> tuple[int, int]:
+    """The fewest free inputs and first units whose box is walked by the same compiled code as one with so many."""
+    most = _WIDE if _is_by_points(units, inputs) else _WIDE - 1
+    return min(inputs, _MANY), min(units, most)
 
 
 def is_ready(free_dim: int, units: int) -> bool:
@@ -70,7 +71,7 @@ def is_ready(free_dim: int, units: int) -> bool:
 
     if free_dim <= _PLANES:
         return is_compiled(cells.walk)
-    return is_compiled(walk.walk) and (not _is_wide(units, free_dim) or is_compiled(hulls.walk_by_points))
+    return is_compiled(walk.walk) and (not _is_by_points(units, free_dim) or is_compiled(hulls.walk_by_points))
 
 
 def exact_for(tree: Tree) -> "Exact":
