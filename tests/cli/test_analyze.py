@@ -1,6 +1,5 @@
 """`tessella analyze` and `tessella demo` as a person uses them."""
 
-import itertools
 import json
 import os
 import pty
@@ -15,11 +14,11 @@ import numpy as np
 import pytest
 
 import tessella
+from helpers.files import written
 from helpers.here import Here
 from tessella.analysis import plan
 from tessella.analysis.result import Status
 from tessella.cli import main
-from tessella.importers.arrays import write_npz
 
 
 @pytest.fixture
@@ -42,13 +41,6 @@ def compiled():
     for inputs in (3, 20):
         net = tessella.load([(np.eye(inputs), np.zeros(inputs)), (np.ones((1, inputs)), [0.0])])
         tessella.estimate(net, tessella.Box.cube(-1, 1, inputs), probes=1)
-
-
-def written(path, sizes, seed=0):
-    rng = np.random.default_rng(seed)
-    layers = [(rng.standard_normal((n, m)), rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
-    write_npz(tessella.Network.from_arrays(layers), path)
-    return path
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`tessella count` as a person uses it."""
 
-import itertools
 import json
 import os
 import pty
@@ -14,8 +13,8 @@ import pytest
 
 import tessella
 from helpers.brute_force import count_regions
+from helpers.files import written
 from tessella.cli import main
-from tessella.importers.arrays import write_npz
 
 
 @pytest.fixture
@@ -30,13 +29,6 @@ def run(monkeypatch, capsys):
         return stopped.value.code or 0, printed.out, printed.err
 
     return call
-
-
-def written(path, sizes, seed=0):
-    rng = np.random.default_rng(seed)
-    layers = [(rng.standard_normal((n, m)), rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
-    write_npz(tessella.Network.from_arrays(layers), path)
-    return path
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`tessella estimate` as a person uses it."""
 
-import itertools
 import json
 import os
 import pty
@@ -13,8 +12,8 @@ import numpy as np
 import pytest
 
 import tessella
+from helpers.files import written
 from tessella.cli import main
-from tessella.importers.arrays import write_npz
 
 
 @pytest.fixture
@@ -36,13 +35,6 @@ def compiled():
     """Compile before the first command, which would say on stderr that it does."""
     net = tessella.load([(np.eye(3), np.zeros(3)), ([[1.0, 1.0, 1.0]], [0.0])])
     tessella.estimate(net, tessella.Box.cube(-1, 1, 3), probes=1)
-
-
-def written(path, sizes, seed=0):
-    rng = np.random.default_rng(seed)
-    layers = [(rng.standard_normal((n, m)), rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
-    write_npz(tessella.Network.from_arrays(layers), path)
-    return path
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`tessella mipbound` as a person uses it."""
 
-import itertools
 import json
 import os
 import pty
@@ -9,12 +8,11 @@ import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
 import tessella
+from helpers.files import written
 from tessella.cli import main
-from tessella.importers.arrays import write_npz
 
 
 @pytest.fixture
@@ -31,16 +29,9 @@ def run(monkeypatch, capsys):
     return call
 
 
-def written(path, sizes):
-    rng = np.random.default_rng(0)
-    layers = [(rng.standard_normal((n, m)), 0.3 * rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
-    write_npz(tessella.Network.from_arrays(layers), path)
-    return path
-
-
 @pytest.fixture
 def model(tmp_path):
-    path = written(tmp_path / "net.npz", (5, 8, 5, 2))
+    path = written(tmp_path / "net.npz", (5, 8, 5, 2), bias=0.3)
     tessella.mipbound(tessella.load(path), tessella.Box.cube(-1, 1, 5), repetitions=1)  # compiles, which is said on stderr
     return path
 

@@ -1,6 +1,5 @@
 """`tessella plot` and `tessella report` as a person uses them."""
 
-import itertools
 import json
 import os
 import re
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 
 import tessella
+from helpers.files import written
 from tessella import plot, report
 from tessella.cli import main
-from tessella.importers.arrays import write_npz
 
 
 @pytest.fixture
@@ -30,13 +29,6 @@ def run(monkeypatch, capsys, tmp_path):
     return call
 
 
-def written(path, sizes, seed=0):
-    rng = np.random.default_rng(seed)
-    layers = [(rng.standard_normal((n, m)), 0.5 * rng.standard_normal(n)) for m, n in itertools.pairwise(sizes)]
-    write_npz(tessella.Network.from_arrays(layers), path)
-    return path
-
-
 @pytest.fixture(scope="session", autouse=True)
 def compiled(compiled_kernel):
     network = tessella.load([([[1.0, 0.0]], [0.0]), ([[1.0]], None)])
@@ -45,7 +37,7 @@ def compiled(compiled_kernel):
 
 @pytest.fixture
 def model(tmp_path):
-    return written(tmp_path / "net.npz", (5, 8, 7, 3))
+    return written(tmp_path / "net.npz", (5, 8, 7, 3), bias=0.5)
 
 
 @pytest.mark.parametrize("kind", ["svg", "png", "pdf"])
@@ -93,7 +85,7 @@ def test_planes_through_points(run, model, tmp_path):
 
 def test_networks_with_few_inputs_need_no_slice(run, tmp_path):
     for inputs in (1, 2):
-        small = written(tmp_path / f"small{inputs}.npz", (inputs, 5, 2))
+        small = written(tmp_path / f"small{inputs}.npz", (inputs, 5, 2), bias=0.5)
         code, out, _ = run("plot", small, "--box", "-1,1", "-o", "x.svg")
         assert code == 0
         assert re.fullmatch(rf"{inputs}-5-2 on \[-1, 1\](\^2)?: \d+ regions", out.splitlines()[0])
