@@ -41,7 +41,7 @@ _EVERY = 12  # units between two computations of the metric
 _WALLS = 20  # walls that a search goes along
 _CHANCE = 0.02  # of entering any side that was not found, all units together
 _NEAR = 1e-6  # part of a way that is left to a wall
-_PROGRAM = 2.0  # seconds for a linear program
+_PIVOTS = 5000  # of a linear program: a limit that does not depend on the machine, as no answer may
 _PRIOR = 2.0  # a slope of 0 counts like so many descents whose active units spread by 1
 _MOST = 1.5  # the largest tilt: 4.5 to 1
 
@@ -383,7 +383,7 @@ class _Layer:
             A_ub=np.column_stack([-rows, np.abs(rows).sum(axis=1)]),
             b_ub=offsets,
             bounds=[(-1.0 + 1e-9, 1.0 - 1e-9)] * n + [(0.0, 1.0)],
-            options={"time_limit": _PROGRAM},
+            options={"maxiter": _PIVOTS},
         )
         self.undecided += found.status not in {0, 2}
         return found.x[:n] if found.status == 0 and found.x[n] > 1e-12 else None
