@@ -65,6 +65,8 @@ _CHOICE = 2  # basic inputs whose distance from their ends is measured
 _NOISE = 1e-9  # of costs, against ties
 _REFACTOR_EVERY = 120
 _RESTARTS = 4
+_SHALLOW = 1e-6  # a middle of points that is closer to a wall is of no use
+_DEEPER = 12  # vertices for a deeper one
 _ROUNDS = 300  # points added for one set of hyperplanes
 _POOLED = 10  # place of a counter: points that ever came into the pool
 
@@ -454,6 +456,59 @@ def _maximise(
             for c in range(p):
                 vectors[0, c] += side * EDGE * columns[j, c]
         exchange(0, False, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
+
+
+@_compiled
+def _deepen(
+    r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+) -> bool:
+    """Give block b a point deep in the cell of the first r rows, if the middle of its points is not: whether that made it deeper.
+
+    The middle of vertices, each of which is as far as can be from the wall that the middle of those before it is closest to.
+    """
+    p, spare, least, near = columns.shape[1], len(spots) - 1, np.inf, 0
+    for c in range(p):
+        spots[spare, c] = 0.0
+        for i in range(held[b]):
+            spots[spare, c] += blocks[b, i, c] / held[b]
+    for row in range(r):
+        total = rows[row, p]
+        for c in range(p):
+            total += rows[row, c] * spots[spare, c]
+        if total < least:
+            least, near = total, row
+    if least > _SHALLOW:
+        return False
+    for c in range(p + 3):
+        rows[r + 1, c] = rows[r, c]
+    deepest = least
+    for step in range(_DEEPER):
+        for c in range(p + 3):
+            rows[r, c] = rows[near, c]
+        _maximise(r, b, len(bases) - 1, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+        share = 1.0 / (step + 1)
+        for c in range(p):
+            spots[spare, c] += share * (spots[0, c] - spots[spare, c])
+        deepest = np.inf
+        for row in range(r):
+            total = rows[row, p]
+            for c in range(p):
+                total += rows[row, c] * spots[spare, c]
+            if total < deepest:
+                deepest, near = total, row
+        if deepest > 10.0 * _SHALLOW:
+            break
+    for c in range(p + 3):
+        rows[r, c] = rows[r + 1, c]
+    if deepest < max(100.0 * least, 100.0 * _SLACK):
+        return False
+    slot = min(held[b], blocks.shape[1] - 1)
+    held[b] = slot + 1
+    for c in range(p):
+        blocks[b, slot, c] = spots[spare, c]
+    return True
 
 
 @_compiled
@@ -904,6 +959,8 @@ def walk_by_points(
                 counters[REGIONS] += found
                 down = 0
                 continue
+            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters):
+                continue
             if found == -2:
                 counters[PLAIN] = u
         g = unit_of[u]
@@ -959,6 +1016,8 @@ def walk_by_points(
                         continue
                     place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
                     outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters):
+                        outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
                     if outcome == FEASIBLE:
                         _throw(spots, pool, counters)
                         slot = min(held[b], blocks.shape[1] - 1 - side)
@@ -1041,7 +1100,7 @@ class Hulls(Simplex):
         self._pooled = len(corners)
         self._values = np.zeros((MOST_FACES + 4, self._pool.shape[1] + held + 512))
         self._hull = np.zeros((MOST_FACES + 1, MOST_FACES + 8, MOST_FACES + 2))
-        self._spots = np.zeros((3, p))
+        self._spots = np.zeros((4, p))
         self._picks = np.zeros((4, basis), dtype=np.int64)
         self._bases = np.zeros((2 * units + _SETS + 1, 2 * basis + 2), dtype=np.int64)
         self._bases[:-1, 0] = -1
