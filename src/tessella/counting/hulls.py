@@ -23,11 +23,18 @@ from typing import Any
 import numpy as np
 
 from tessella.counting import rows as steps
+from tessella.counting import zonotope
 from tessella.counting.rows import (
+    CLOSE,
     DOWN,
+    EDGE,
+    FEASIBLE,
     HARD,
+    INFEASIBLE,
     ITERATIONS,
     LEFT,
+    MARGIN,
+    PIVOT,
     PLAIN,
     POSITION,
     REGIONS,
@@ -35,9 +42,10 @@ from tessella.counting.rows import (
     SPLITS,
     STATE,
     TESTS,
-    combine,
+    UNCLEAR,
     compose,
     exchange,
+    is_negative,
     leave,
     place,
     price,
@@ -45,7 +53,8 @@ from tessella.counting.rows import (
     turning,
 )
 from tessella.counting.tree import Tree
-from tessella.counting.walk import CLOSE, DONE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, MORE, MOST_FACES, PIVOT, UNCLEAR, Simplex
+from tessella.counting.walk import DONE, MORE, MOST_FACES, Simplex
+from tessella.counting.zonotope import ADDED, CUT, MOST_CUTS, cut, decide
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
@@ -65,12 +74,12 @@ _CHOICE = 2  # basic inputs whose distance from their ends is measured
 _NOISE = 1e-9  # of costs, against ties
 _REFACTOR_EVERY = 120
 _RESTARTS = 4
-_SHALLOW = 1e-6  # a middle of points that is closer to a wall is of no use
+_SHALLOW = 1e-6  # how close to a wall the middle of points may be before a deeper one is looked for
 _DEEPER = 12  # vertices for a deeper one
 _ROUNDS = 300  # points added for one set of hyperplanes
 _POOLED = 10  # place of a counter: points that ever came into the pool
 
-_compiled = compiler(steps.__file__, _nrt=False)
+_compiled = compiler(steps.__file__, zonotope.__file__, _nrt=False)
 
 # fmt: off
 
@@ -205,29 +214,39 @@ def _save(key: int, codes: Any, bases: Any, lists: Any) -> None:
 
 
 @_compiled
-def _negative(r: int, frame: Floats, rows: Floats, lists: Any, vectors: Floats, scratch: Floats) -> bool:
-    """Whether row r, with the tight rows' multipliers of them added, is negative on the whole box, with room to spare: so it is in the cell."""
-    n, p, k = frame.shape[1], rows.shape[1] - 3, lists[0, 2, 0]
-    y, total, size = 2 * p, rows[r, p], 1.0
-    for c in range(p):
+def _combined(r: int, rows: Floats, lists: Any, vectors: Floats, scratch: Floats) -> None:
+    """Row r, with the tight rows' multipliers of them added, in scratch 3; behind it the size of all that."""
+    p = rows.shape[1] - 3
+    for c in range(p + 1):
         scratch[3, c] = rows[r, c]
-    for i in range(k):
-        row, share = lists[0, 0, i], max(vectors[0, y + i], 0.0)
-        size += share
-        total += share * rows[row, p]
-        for c in range(p):
+    scratch[3, p + 1] = 1.0
+    for i in range(lists[0, 2, 0]):
+        row, share = lists[0, 0, i], max(vectors[0, 2 * p + i], 0.0)
+        scratch[3, p + 1] += share
+        for c in range(p + 1):
             scratch[3, c] += share * rows[row, c]
-    combine(frame, scratch)
-    for j in range(n):
-        total += abs(scratch[4, j])
-    return total + 4.0 * MARGIN * size + rows[r, p + 2] < 0.0
+
+
+@_compiled
+def _adopt(start: int, codes: Any, bases: Any, picks: Any, tight: Any, corner: Floats) -> None:
+    """Let the basis to begin with be the rows that were tight in few dimensions, with the inputs of another basis."""
+    p, last, inputs, found = len(tight), len(bases) - 1, bases[start, 1], 0
+    for q in range(inputs):
+        picks[1, q] = bases[start, 2 + bases[start, 0] + q]
+    for i in range(p):
+        if 0 <= tight[i] < CUT and corner[p + 2, i] > 0.0:
+            bases[last, 2 + found] = codes[tight[i]]
+            found += 1
+    bases[last, 0], bases[last, 1] = found, inputs
+    for q in range(inputs):
+        bases[last, 2 + found + q] = picks[1, q]
 
 
 @_compiled
 def _maximise(
     r: int, b: int, key: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
 ) -> int:
     """Whether row r is positive somewhere in the cell of the rows before it.
 
@@ -250,7 +269,14 @@ def _maximise(
             total += rows[row, c] * scratch[5, c]
         scratch[6, row] = total
         deep = deep and (row == r or total > 2.0 * _SLACK)
+    if deep:
+        status = decide(r, key, position, _SEEN, row_of, codes, kept, gram, inward, frame, light, rows, cuts, tight, corner, newton, some, spots, scratch, order, prices, counters)
+        if status != UNCLEAR:
+            return status
     start = key if bases[key, 0] >= 0 else len(bases) - 1
+    if deep:
+        _adopt(start, codes, bases, picks, tight, corner)
+        start = len(bases) - 1
     _begin(r, start, position, columns, frame, light, noise, rows, row_of, bases, lists, picks, inverse, work, vectors, costs, scratch, prices)
     restarts = 0
     while True:
@@ -329,10 +355,14 @@ def _maximise(
                 spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far
                 spots[2, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) * part
             _save(key, codes, bases, lists)
+            _combined(r, rows, lists, vectors, scratch)
+            cut(frame, cuts, tight, scratch, counters)
             return FEASIBLE
         if bound < -_SURE or leaving < 0:
-            if _negative(r, frame, rows, lists, vectors, scratch):
+            _combined(r, rows, lists, vectors, scratch)
+            if is_negative(rows[r, p + 2], frame, scratch):
                 _save(key, codes, bases, lists)
+                cut(frame, cuts, tight, scratch, counters)
                 return INFEASIBLE
             if leaving < 0:
                 # the middle may lie too close to a wall: halfway to the vertex it is better, if the cell is not thin
@@ -462,7 +492,7 @@ def _maximise(
 def _deepen(
     r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
 ) -> bool:
     """Give block b a point deep in the cell of the first r rows, if the middle of its points is not: whether that made it deeper.
 
@@ -487,7 +517,7 @@ def _deepen(
     for step in range(_DEEPER):
         for c in range(p + 3):
             rows[r, c] = rows[near, c]
-        _maximise(r, b, len(bases) - 1, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+        _maximise(r, b, len(bases) - 1, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
         share = 1.0 / (step + 1)
         for c in range(p):
             spots[spare, c] += share * (spots[0, c] - spots[spare, c])
@@ -742,7 +772,7 @@ def _faces(
     position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
 ) -> int:
     """Cells that the units from ``position`` on make of this cell; -1 if they are too many, -2 if not in general position.
 
@@ -778,7 +808,8 @@ def _faces(
             if positive:
                 for c in range(p + 1):
                     rows[r, c] = -rows[r, c]
-            status = _maximise(r, b, 2 * u + (1 if positive else 0), position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+            key = 2 * u + 1 if positive else 2 * u
+            status = _maximise(r, b, key, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
             if status == UNCLEAR:
                 return -2
             if status == INFEASIBLE:
@@ -871,7 +902,7 @@ def _faces(
                     for j in range(d):
                         key = key * 31 + masks[6, int(hull[level + 1, top, j])]
                     key = 2 * len(unit_of) + key % _SETS
-                    status = _maximise(r, b, key, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+                    status = _maximise(r, b, key, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
                 if status == UNCLEAR:
                     return -2
                 if status == INFEASIBLE:
@@ -908,7 +939,7 @@ def walk_by_points(
     active: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
 ) -> int:
     """Go on with the walk until it is done or ``limit`` linear programs were solved.
 
@@ -954,12 +985,12 @@ def walk_by_points(
             for number in range(layer_of[u - 1] + 1 if u else 1, layer + 1):
                 compose(number, layout, weights, biases, active, combined, errors, scratch)
         if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] != u:
-            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
             if found > 0:
                 counters[REGIONS] += found
                 down = 0
                 continue
-            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters):
+            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters):
                 continue
             if found == -2:
                 counters[PLAIN] = u
@@ -1015,9 +1046,9 @@ def walk_by_points(
                     if (above if side else below) or (u < fixed and side != signs[u]):
                         continue
                     place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
-                    outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
-                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters):
-                        outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+                    outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
+                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters):
+                        outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
                     if outcome == FEASIBLE:
                         _throw(spots, pool, counters)
                         slot = min(held[b], blocks.shape[1] - 1 - side)
@@ -1097,27 +1128,35 @@ class Hulls(Simplex):
         self._blocks[0, : self._held[0]] = corners[: self._held[0]]
         self._pool = np.zeros((p, _POOL if p < _BROAD else _FEWER))
         self._pool[:, : len(corners)] = corners.T
-        self._pooled = len(corners)
+        self._pooled, self._cut = len(corners), 0
         self._values = np.zeros((MOST_FACES + 4, self._pool.shape[1] + held + 512))
         self._hull = np.zeros((MOST_FACES + 1, MOST_FACES + 8, MOST_FACES + 2))
         self._spots = np.zeros((4, p))
+        self._kept = np.full((2 * units + _SETS + 1, p), -1, dtype=np.int64)
+        self._inward = np.linalg.pinv(self._gram)
+        self._cuts = np.zeros((p + 1, MOST_CUTS))
+        self._tight = np.zeros(p, dtype=np.int64)
+        self._corner = np.zeros((p + 3, p))
+        self._newton = np.zeros((p + 4, p))
+        self._some = np.zeros((p, inputs // 2 + 1), dtype=np.float32)
         self._picks = np.zeros((4, basis), dtype=np.int64)
         self._bases = np.zeros((2 * units + _SETS + 1, 2 * basis + 2), dtype=np.int64)
         self._bases[:-1, 0] = -1
-        self._scratch = np.zeros((7, max(self._scratch.shape[1], held, most)))
+        self._scratch = np.zeros((8, max(self._scratch.shape[1], held, most, MOST_CUTS)))
 
     def _walk(self, fixed: int, tests: int) -> int:
         if self._careful:
             return super()._walk(fixed, tests)
         counters = self._counters
-        counters[_POOLED] = self._pooled
+        counters[_POOLED], counters[ADDED] = self._pooled, self._cut
         units = (self._unit_of, self._layer_of, self._stable_at)
         network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
         last = (self._planes, self._masks, self._values, self._hull)
         kept = (self._row_of, self._codes, self._bases, self._blocks, self._held, self._pool)
         frame = (self._gram, self._frame, self._light, self._columns, self._noise)
         basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
-        scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32), counters)
+        scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32))
+        few = (self._kept, self._inward, self._cuts, self._tight, self._corner, self._newton, self._some)
         status = walk_by_points(
             counters[TESTS] + tests,
             fixed,
@@ -1131,6 +1170,8 @@ class Hulls(Simplex):
             *frame,
             *basis,
             *scratch,
+            *few,
+            counters,
         )
-        self._pooled = int(counters[_POOLED])
+        self._pooled, self._cut = int(counters[_POOLED]), int(counters[ADDED])
         return status

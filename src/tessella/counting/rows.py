@@ -16,6 +16,12 @@ ROUNDING = 1e-12  # the largest relative error of a row that is trusted
 EPS = 2.220446049250313e-16
 _FEW = 16  # breakpoints that are put in order
 
+FEASIBLE, INFEASIBLE, UNCLEAR = range(3)
+MARGIN = 1e-9  # of a row's size
+EDGE = 1.0 - 1e-9  # inputs stay this far inside their ends
+PIVOT = 1e-9
+CLOSE = 1e-10  # how far from its bound a row or an input may end
+
 # places of the counters that both walks have
 TESTS, ITERATIONS, REGIONS, POSITION, STATE, ROWS, DOWN, LEFT, SPLITS, PLAIN = range(10)
 THIN, DEEP, HARD = range(3)  # why a node is left: undecided, too deep for the states there is room for, to be walked carefully
@@ -50,6 +56,17 @@ def combine(frame: Floats, scratch: Floats) -> None:
         for j in range(n):
             scratch[4, j] += r0 * frame[c, j]
         c += 1
+
+
+@_compiled
+def is_negative(error: float, frame: Floats, scratch: Floats) -> bool:
+    """Whether the row in scratch 3 is negative on the whole box, with room to spare; behind its p + 1 numbers, the size of all that was added up."""
+    p, n = frame.shape
+    total = scratch[3, p] + 4.0 * MARGIN * scratch[3, p + 1] + error
+    combine(frame, scratch)
+    for j in range(n):
+        total += abs(scratch[4, j])
+    return total < 0.0
 
 
 @_compiled

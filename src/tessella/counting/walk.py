@@ -31,12 +31,18 @@ import numpy as np
 
 from tessella.counting import rows as steps
 from tessella.counting.rows import (
+    CLOSE,
     DEEP,
     DOWN,
+    EDGE,
     EPS,
+    FEASIBLE,
     HARD,
+    INFEASIBLE,
     ITERATIONS,
     LEFT,
+    MARGIN,
+    PIVOT,
     PLAIN,
     POSITION,
     REGIONS,
@@ -45,6 +51,7 @@ from tessella.counting.rows import (
     STATE,
     TESTS,
     THIN,
+    UNCLEAR,
     combine,
     compose,
     exchange,
@@ -59,13 +66,8 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
 
-FEASIBLE, INFEASIBLE, UNCLEAR = 0, 1, 2
 DONE, MORE, FOUND = 0, 1, 2
 
-MARGIN = 1e-9  # of a row's size
-EDGE = 1.0 - 1e-9  # inputs stay this far inside their ends
-CLOSE = 1e-10  # how far from its bound a row or an input may end
-PIVOT = 1e-9
 _FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
 _REFACTOR_EVERY = 40
 MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
