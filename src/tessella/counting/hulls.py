@@ -70,6 +70,7 @@ _SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
 _SURE = 1e-8  # a bound this far below zero is worth a proof
 _RATIO = 0.1  # a point is taken if it reaches this share of the bound
+_LOW = 18  # dimensions up to which a question is first asked there
 _CHOICE = 2  # basic inputs whose distance from their ends is measured
 _NOISE = 1e-9  # of costs, against ties
 _REFACTOR_EVERY = 120
@@ -269,12 +270,13 @@ def _maximise(
             total += rows[row, c] * scratch[5, c]
         scratch[6, row] = total
         deep = deep and (row == r or total > 2.0 * _SLACK)
-    if deep:
+    low = deep and p <= _LOW
+    if low:
         status = decide(r, key, position, _SEEN, row_of, codes, kept, gram, inward, frame, light, rows, cuts, tight, corner, newton, some, spots, scratch, order, prices, counters)
         if status != UNCLEAR:
             return status
     start = key if bases[key, 0] >= 0 else len(bases) - 1
-    if deep:
+    if low:
         _adopt(start, codes, bases, picks, tight, corner)
         start = len(bases) - 1
     _begin(r, start, position, columns, frame, light, noise, rows, row_of, bases, lists, picks, inverse, work, vectors, costs, scratch, prices)
@@ -355,14 +357,16 @@ def _maximise(
                 spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far
                 spots[2, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) * part
             _save(key, codes, bases, lists)
-            _combined(r, rows, lists, vectors, scratch)
-            cut(frame, cuts, tight, scratch, counters)
+            if low:
+                _combined(r, rows, lists, vectors, scratch)
+                cut(frame, cuts, tight, scratch, counters)
             return FEASIBLE
         if bound < -_SURE or leaving < 0:
             _combined(r, rows, lists, vectors, scratch)
             if is_negative(rows[r, p + 2], frame, scratch):
                 _save(key, codes, bases, lists)
-                cut(frame, cuts, tight, scratch, counters)
+                if low:
+                    cut(frame, cuts, tight, scratch, counters)
                 return INFEASIBLE
             if leaving < 0:
                 # the middle may lie too close to a wall: halfway to the vertex it is better, if the cell is not thin
