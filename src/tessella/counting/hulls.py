@@ -1,4 +1,4 @@
-"""The walk for many inputs and a wide first layer, compiled with Numba: points show what exists, linear programs what does not.
+"""The walk for many inputs, compiled with Numba: points show what exists, linear programs what does not.
 
 Cells, frame and rows are those of `tessella.counting.walk`, which also decides what is left undecided here.
 
@@ -6,9 +6,10 @@ Cells, frame and rows are those of `tessella.counting.walk`, which also decides 
 on its side, and those of the other side pulled over, along the lines to the middle of its own.  A pool keeps points of any cells: pulled
 into a cell in the same way, they show most of what is to be shown in it.
 
-**The linear program** asks whether a row is positive somewhere in a cell: a bounded dual simplex that maximises it.  Every iterate gives an upper bound
+**The linear program** asks whether a row is positive somewhere in a cell.  `tessella.counting.zonotope` asks it in the few dimensions of the first layer;
+what that leaves open goes to a bounded dual simplex over all inputs that maximises the row.  Every iterate gives an upper bound
 of the row, so the search ends when that is negative: the multipliers prove it, in double precision.  And every iterate, with its inputs put into their box
-and pulled into the cell, may be a point on the wanted side.  It starts from the basis that was last used for a question of the same kind
+and pulled into the cell, may be a point on the wanted side.  It starts from the rows that were tight in few dimensions, or from the basis that was last used for a question of the same kind
 in another cell, with those of its rows that this cell has and whose multipliers are not negative: such a basis is dual feasible, whatever the cell.
 Costs are perturbed and in single precision; they choose the path and prove nothing.
 
@@ -16,6 +17,8 @@ Costs are perturbed and in single precision; they choose the path and prove noth
 pattern of signs occurs.  A small simplex method over weights of the points decides that.  If they do not surround it, it ends with a
 combination of the hyperplanes that is negative at all points: if it is negative in the whole cell, which a linear program tells, the set does
 not meet there, and if not, that program finds a further point.
+
+**The middle** of a cell's points is where others are pulled to.  If it is too close to a wall for that, vertices far from that wall make a deeper one.
 """
 
 from typing import Any
@@ -59,11 +62,7 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 _POINTS = 48  # points kept of a cell
-_POOL, _FEWER = (
-    512,
-    256,
-)  # points kept of any cells; the second below wide first layers, where most questions are answered at once
-_BROAD = 17  # units of these
+_POOLS = ((8, 128), (17, 512), (1 << 62, 256))  # below how many dimensions how many points are kept of any cells
 _SETS = 1024  # bases kept of sets of hyperplanes
 _SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a tenth of that at most
 _SEEN = 1e-10  # a point this far on a side shows that the side exists
@@ -1130,7 +1129,7 @@ class Hulls(Simplex):
         self._held = np.zeros(units + 2, dtype=np.int64)
         self._held[0] = min(len(corners), held - 4)
         self._blocks[0, : self._held[0]] = corners[: self._held[0]]
-        self._pool = np.zeros((p, _POOL if p < _BROAD else _FEWER))
+        self._pool = np.zeros((p, next(size for most, size in _POOLS if p < most)))
         self._pool[:, : len(corners)] = corners.T
         self._pooled, self._cut = len(corners), 0
         self._values = np.zeros((MOST_FACES + 4, self._pool.shape[1] + held + 512))
