@@ -102,6 +102,32 @@ class Lost(Hulls):
         return DONE
 
 
+def degenerate_tree(seed):
+    """Hyperplanes that all but meet: whole weights, or tiny biases."""
+    rng = np.random.default_rng([2026, seed])
+    sizes = [40, 6, 5, 3]
+    if seed % 2:
+        layers = [
+            (rng.integers(-1, 2, (rows, columns)).astype(float), rng.integers(-1, 2, rows)) for columns, rows in pairwise(sizes)
+        ]
+    else:
+        layers = [(rng.standard_normal((rows, columns)), 1e-7 * rng.standard_normal(rows)) for columns, rows in pairwise(sizes)]
+    network = tessella.Network.from_arrays(layers, relu_output=True)
+    return Tree.of(tessella.stability(network, tessella.Box.cube(-1.0, 1.0, sizes[0]), method="interval"))
+
+
+@pytest.mark.parametrize("walker", [Hulls, Simplex])
+@pytest.mark.parametrize("seed", range(4))
+def test_every_node_that_is_handed_back_exists(seed, walker):
+    tree = degenerate_tree(seed)
+    exact, walks, nodes, seen = Exact(tree), walker(tree), [Node()], set()
+    for _ in range(200):
+        nodes = list(walks.advance(nodes, 0.0, Stop()).open)
+        seen |= {node.prefix for node in nodes}
+    assert len(seen) > 5
+    assert [prefix for prefix in seen if not exact.exists(prefix)] == []
+
+
 @pytest.mark.parametrize("kind", [HARD, THIN])
 def test_a_node_that_was_left_when_time_was_up_is_told_once(kind):
     tree = wide_tree(3, small_biases=False)

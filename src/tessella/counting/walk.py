@@ -1058,10 +1058,10 @@ class Simplex:
             return Slice(0, (), tuple(node.prefix for node in nodes))
         end, counters = perf_counter() + seconds, self._counters
         counters[:] = 0
-        thin, left, late = list[bytes](), list[Node](), False
-        waiting = [(node, False) for node in nodes]
-        while waiting and (not late or (waiting[-1][1] and waiting[-1][0] in nodes)):  # a hard node is not handed back as it came
-            node, self._careful = waiting.pop()
+        thin, left, waiting, hard, late = list[bytes](), list[Node](), list(nodes), list[Node](), False
+        while hard or (waiting and not late):  # it is not known whether there is a hard node at all, so none is handed back
+            self._careful = bool(hard)
+            node = hard.pop() if hard else waiting.pop()
             self._enter(node)
             status = MORE
             while status != DONE:
@@ -1075,18 +1075,18 @@ class Simplex:
                     if row[0] == THIN:
                         thin.append(found.prefix)
                     elif row[0] == HARD:
-                        waiting.append((found, True))
+                        hard.append(found)
                     else:
                         left.append(found)
                 counters[LEFT] = 0
                 late = perf_counter() > end or stop.asked
                 if self._careful and counters[POSITION] > len(node.prefix):  # the hard step is done
-                    waiting += [(found, False) for found in self._open(node)]
+                    waiting += self._open(node)
                     break
                 if late and not self._careful and status != DONE:  # a node that was done as hard or thin is told already
                     left += self._open(node)
                     break
-        return Slice(int(counters[REGIONS]), (*(node for node, _ in waiting), *left), tuple(thin), int(counters[TESTS]))
+        return Slice(int(counters[REGIONS]), (*waiting, *left), tuple(thin), int(counters[TESTS]))
 
     def _walk(self, fixed: int, tests: int) -> int:
         found = (self._row_of, self._codes, self._proofs, self._shares, self._stable_at)
