@@ -146,7 +146,7 @@ def test_a_node_that_was_left_when_time_was_up_is_told_once(kind):
 
 def test_boxes_of_many_inputs_are_walked_by_points():
     rng = np.random.default_rng(0)
-    for units, inputs, walker in ((10, 128, Hulls), (4, 32, Hulls), (4, 31, Simplex), (128, 128, Simplex)):
+    for units, inputs, walker in ((10, 128, Hulls), (1, 784, Hulls), (4, 127, Simplex), (128, 128, Simplex)):
         network = tessella.Network.from_arrays([(rng.standard_normal((units, inputs)), np.zeros(units))], relu_output=True)
         box = tessella.Box.cube(-1.0, 1.0, inputs)
         half = tessella.Polytope(np.eye(inputs)[:1], np.zeros(1), box)
