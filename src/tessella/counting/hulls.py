@@ -271,8 +271,16 @@ def _maximise(
         deep = deep and (row == r or total > 2.0 * _SLACK)
     low = deep and p <= _LOW
     if low:
-        status = decide(r, key, position, _SEEN, row_of, codes, kept, gram, inward, frame, light, rows, cuts, tight, corner, newton, some, spots, scratch, order, prices, counters)
+        last = len(kept) - 1
+        for i in range(p):
+            code = kept[key, i]
+            if 0 <= code < CUT:
+                code = row_of[code] if code < position else -1
+            kept[last, i] = code
+        status = decide(r, kept[last], _SEEN, gram, inward, frame, light, rows, cuts, tight, corner, newton, some, spots, scratch, order, prices, counters)
         if status != UNCLEAR:
+            for i in range(p):
+                kept[key, i] = codes[tight[i]] if 0 <= tight[i] < CUT else tight[i]
             return status
     start = key if bases[key, 0] >= 0 else len(bases) - 1
     if low:
@@ -1135,7 +1143,7 @@ class Hulls(Simplex):
         self._values = np.zeros((MOST_FACES + 4, self._pool.shape[1] + held + 512))
         self._hull = np.zeros((MOST_FACES + 1, MOST_FACES + 8, MOST_FACES + 2))
         self._spots = np.zeros((4, p))
-        self._kept = np.full((2 * units + _SETS + 1, p), -1, dtype=np.int64)
+        self._kept = np.full((2 * units + _SETS + 2, p), -1, dtype=np.int64)
         self._inward = np.linalg.pinv(self._gram)
         self._cuts = np.zeros((p + 1, MOST_CUTS))
         self._tight = np.zeros(p, dtype=np.int64)

@@ -91,8 +91,8 @@ def _exchange(code: int, slot: int, tight: Any, corner: Floats) -> None:
 
 
 @_compiled
-def _begin(r: int, key: int, position: int, row_of: Any, kept: Any, rows: Floats, cuts: Floats, tight: Any, corner: Floats) -> None:
-    """Begin with the constraints that were tight at the end of a question of this kind, as far as this cell has them, and bounds of z.
+def begin(r: int, wanted: Any, rows: Floats, cuts: Floats, tight: Any, corner: Floats) -> None:
+    """Begin the question about row r with the constraints that are wanted tight, as far as they are independent, and bounds of z.
 
     Rows of ``corner``: the inverse of the tight constraints' matrix; then the corner itself, coefficients of another constraint, multipliers.
     A multiplier is negative where a constraint is tight at its other end, which it has because z is bounded.
@@ -103,9 +103,7 @@ def _begin(r: int, key: int, position: int, row_of: Any, kept: Any, rows: Floats
             corner[c, i] = 1.0 if c == i else 0.0
         tight[c] = -1 - c
     for e in range(p):
-        code = kept[key, e]
-        if 0 <= code < CUT:
-            code = row_of[code] if code < position else -1
+        code = wanted[e]
         if code < 0:
             continue
         _express(code, rows, cuts, corner)
@@ -142,13 +140,6 @@ def _combined(r: int, rows: Floats, tight: Any, corner: Floats, scratch: Floats)
             scratch[3, p + 1] += share
             for c in range(p + 1):
                 scratch[3, c] += share * rows[row, c]
-
-
-@_compiled
-def _keep(key: int, codes: Any, tight: Any, kept: Any) -> None:
-    """Note which constraints were tight, for the next question of this kind."""
-    for i in range(len(tight)):
-        kept[key, i] = codes[tight[i]] if 0 <= tight[i] < CUT else tight[i]
 
 
 @_compiled
@@ -281,26 +272,16 @@ def _look(
 
 
 @_compiled
-def decide(
-    r: int, key: int, position: int, seen: float, row_of: Any, codes: Any, kept: Any, gram: Floats, inward: Floats, frame: Floats, light: Any, rows: Floats,
-    cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, spots: Floats, scratch: Floats, order: Any, prices: Any, counters: Any,
-) -> int:
-    """Whether row r is positive somewhere in the cell of the rows before it, whose middle is scratch 5, with the rows' values there in scratch 6.
-
-    If so, row 1 of ``spots`` is such a point, and row 2 one that lies deeper in the cell.
-    """
-    p, calls = frame.shape[0], 0
-    _begin(r, key, position, row_of, kept, rows, cuts, tight, corner)
+def descend(r: int, frame: Floats, rows: Floats, cuts: Floats, tight: Any, corner: Floats, scratch: Floats, counters: Any) -> int:
+    """Go on to the best corner of all that is known from outside: FEASIBLE there, with row r in scratch 7; INFEASIBLE once it is proved that row r is negative."""
+    p = corner.shape[1]
     for _ in range(_PIVOTS):
         bound = rows[r, p]
         for c in range(p):
             bound += rows[r, c] * corner[p, c]
         if bound < -_SURE:
             _combined(r, rows, tight, corner, scratch)
-            if not is_negative(rows[r, p + 2], frame, scratch):
-                return UNCLEAR
-            _keep(key, codes, tight, kept)
-            return INFEASIBLE
+            return INFEASIBLE if is_negative(rows[r, p + 2], frame, scratch) else UNCLEAR
         enter, worst = -1, -CLOSE
         for row in range(r):
             total = rows[row, p]
@@ -323,25 +304,9 @@ def decide(
                 while scratch[4, enter] != worst:
                     enter += 1
                 enter += CUT
-        if enter < 0:  # the corner is the best point of all that is known from outside
-            if bound < _SURE or calls == _CALLS:
-                return UNCLEAR
-            calls += 1
-            share = (_SHARE * bound - scratch[6, r]) / (bound - scratch[6, r])
-            for c in range(p):
-                newton[0, c] = scratch[5, c] + share * (corner[p, c] - scratch[5, c])
-            status = _look(r, bound, seen, gram, inward, frame, light, rows, newton, some, spots, scratch, order, prices)
-            if status == FEASIBLE:
-                _keep(key, codes, tight, kept)
-            if status != INFEASIBLE:
-                return status
-            at = cut(frame, cuts, tight, scratch, counters)
-            worst = cuts[p, at]
-            for c in range(p):
-                worst += cuts[c, at] * corner[p, c]
-            if worst > -CLOSE:
-                return UNCLEAR
-            enter = CUT + at
+        if enter < 0:
+            scratch[7, 0] = bound
+            return FEASIBLE
         _express(enter, rows, cuts, corner)
         slot, least = -1, np.inf
         for i in range(p):
@@ -357,6 +322,34 @@ def decide(
         _exchange(enter, slot, tight, corner)
         for c in range(p):
             corner[p, c] -= worst * corner[c, slot]
+    return UNCLEAR
+
+
+@_compiled
+def decide(
+    r: int, wanted: Any, seen: float, gram: Floats, inward: Floats, frame: Floats, light: Any, rows: Floats,
+    cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, spots: Floats, scratch: Floats, order: Any, prices: Any, counters: Any,
+) -> int:
+    """Whether row r is positive somewhere in the cell of the rows before it, whose middle is scratch 5, with the rows' values there in scratch 6.
+
+    If so, row 1 of ``spots`` is such a point, and row 2 one that lies deeper in the cell.
+    """
+    p = corner.shape[1]
+    begin(r, wanted, rows, cuts, tight, corner)
+    for call in range(_CALLS + 1):
+        status = descend(r, frame, rows, cuts, tight, corner, scratch, counters)
+        bound = scratch[7, 0]
+        if status != FEASIBLE:
+            return status
+        if bound < _SURE or call == _CALLS:
+            return UNCLEAR
+        share = (_SHARE * bound - scratch[6, r]) / (bound - scratch[6, r])
+        for c in range(p):
+            newton[0, c] = scratch[5, c] + share * (corner[p, c] - scratch[5, c])
+        status = _look(r, bound, seen, gram, inward, frame, light, rows, newton, some, spots, scratch, order, prices)
+        if status != INFEASIBLE:
+            return status
+        cut(frame, cuts, tight, scratch, counters)
     return UNCLEAR
 
 
