@@ -29,6 +29,11 @@ _POOL = 1024  # vertices whose bases are kept
 _CORNERS = 47  # corners of the box that the root knows
 _MOST_EXACT = 256  # cells that exact arithmetic looks at for one prefix
 _NOT_KNOWN = -2.0
+_MANY, _FEW_DIMENSIONS = (
+    128,
+    18,
+)  # inputs from which on, and first units up to which, what does not exist is refuted in few dimensions
+_CUTS = 128  # kept there, in one round
 
 
 class Records(NamedTuple):
@@ -204,7 +209,7 @@ class Descents:
         cell = 8 * (most * (p + 2) + len(rectified) * (p + 2) + basis * basis + probe.POINTS * p) + 4 * inputs
         population = population if cell * 4 * population < _LARGE * 8 else 1
         slots = 4 * population + 2
-        longest = max(inputs, p, basis, most, probe.POINTS, *widths) + 1
+        longest = max(inputs, p, basis, most, probe.POINTS, _CUTS, *widths) + 1
         self._counters = np.zeros(16, dtype=np.int64)
         self._program: tuple[Any, ...] = (
             self._identity,
@@ -253,6 +258,14 @@ class Descents:
         self._needed = np.zeros(units + 1, dtype=np.int8)
         self._keys, self._worth = np.zeros((1025, 2), dtype=np.uint64), np.full(1024, _NOT_KNOWN)
         self._proofs = (np.full((2 * len(rectified), basis + 2), -1, dtype=np.int64), np.zeros((2 * len(rectified), basis + 2)))
+        few = not self._identity and inputs >= _MANY and p <= _FEW_DIMENSIONS
+        self._low = (
+            np.zeros((most if few else 0, p + 3)),
+            np.full((2 * len(rectified) + 1, p), -1, dtype=np.int64),
+            np.zeros((p + 1, _CUTS)),
+            np.zeros(p, dtype=np.int64),
+            np.zeros((p + 3, p)),
+        )
         self._logs = _logarithms(max(widths), p)
         self._options = np.array([population, lazy, 0], dtype=np.int64)
         rows = np.column_stack([base[:first], scaled.biases[0]])
@@ -361,6 +374,7 @@ class Descents:
             *value,
             *crowd,
             *self._proofs,
+            *self._low,
             *self._program,
         )
         if done < len(results):

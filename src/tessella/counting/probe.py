@@ -2,7 +2,8 @@
 
 **Nodes.**  A node is a cell, the layer it has come to, and the set of that layer's units that are still *left*: not known to have one
 sign on the cell.  It is split on the first of these.  A unit's sign is settled by the first that answers: its row alone, the points that are
-known of the cell, a proof that worked in another cell, a linear program.  With look-ahead all units of the layer are asked as soon as the cell is there;
+known of the cell, a proof that worked in another cell, with many inputs a refutation in the few dimensions of the first layer
+(`tessella.counting.zonotope`), a linear program.  With look-ahead all units of the layer are asked as soon as the cell is there;
 without it only the one that is split on.  Points are the vertices that linear programs ended in; a child takes over those on its side.
 
 **The linear program** is that of `tessella.counting.walk`, explained there: coordinates z = F.u, a bounded dual simplex with a long-step ratio
@@ -24,7 +25,9 @@ from typing import Any
 import numpy as np
 
 from tessella.counting import rows as steps
+from tessella.counting import zonotope
 from tessella.counting.rows import combine, price
+from tessella.counting.zonotope import ADDED, CUT, begin, cut, descend
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
@@ -56,7 +59,7 @@ TESTS, ITERATIONS, NEEDED, RECORDS, REUSED, SPLITS, LENGTH, CROSSED, NAMES = ran
 # places of the options
 POPULATION, LAZY, SINGLE = range(3)
 
-_compiled = compiler(steps.__file__, _nrt=False)
+_compiled = compiler(steps.__file__, zonotope.__file__, _nrt=False)
 
 # fmt: off
 
@@ -646,6 +649,30 @@ def _proved(
 
 
 @_compiled
+def _refuted(
+    key: int, r: int, t: int, frame: Floats, rows: Floats, row_of: Any, codes: Any, status: Any, stack: Floats, recalled: Any, cuts: Floats, tight: Any,
+    corner: Floats, scratch: Floats, counters: Any,
+) -> bool:
+    """Whether it is proved, in the few dimensions of the first layer, that row r of a node is negative in its cell."""
+    p, last = len(tight), len(recalled) - 1
+    for row in range(r + 1):
+        for c in range(p + 1):
+            stack[row, c] = rows[t, row, c]
+    for i in range(p):
+        code = recalled[key, i]
+        if 0 <= code < CUT:
+            unit = code // 2
+            code = row_of[t, unit] if status[t, unit] == code % 2 else -1
+        recalled[last, i] = code
+    begin(r, recalled[last], stack, cuts, tight, corner)
+    if descend(r, frame, stack, cuts, tight, corner, scratch, counters) != INFEASIBLE:
+        return False
+    for i in range(p):
+        recalled[key, i] = codes[t, tight[i]] if 0 <= tight[i] < CUT else tight[i]
+    return True
+
+
+@_compiled
 def _values(t: int, g: int, at: int, combined: Floats, points: Floats, vals: Floats) -> None:
     """A unit's preactivations at all points of a node, in row ``at`` of vals; places without a point hold anything."""
     p = combined.shape[2] - 1
@@ -672,7 +699,7 @@ def _seen(t: int, at: int, size: float, node: Any, vals: Floats) -> int:
 @_compiled
 def _survey(
     t: int, programs: bool, layout: Any, combined: Floats, node: Any, status: Any, row_of: Any, codes: Any,
-    points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
+    points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> None:
     """Settle the units of a node's layer that are left, by points and known proofs, and by linear programs if asked."""
     layer, r, p = node[t, _LAYER], node[t, _ROWS], points.shape[1]
@@ -703,6 +730,10 @@ def _survey(
                 value = combined[t, g, p]
                 for c in range(p):
                     value += combined[t, g, c] * places[t, c]
+                if len(stack) and _refuted(
+                    2 * g + side, r, t, frame, rows, row_of, codes, status, stack, recalled, cuts, tight, corner, scratch, counters
+                ):
+                    continue
                 found = UNCLEAR
                 if _load(
                     t, sign, sign * value, r, identity, frame, columns, rows, lists, inverse, places, sides, scratch, node, names, pool, ends, vals
@@ -716,6 +747,8 @@ def _survey(
                     seen |= 1 if side else 2
                 elif found == INFEASIBLE:
                     _remember(g, side == 0, t, scratch, lists, codes, proofs, shares)
+                    if len(stack):
+                        cut(frame, cuts, tight, scratch, counters)
                 else:
                     outcome = UNCLEAR
             if seen == 3:
@@ -871,7 +904,7 @@ def _cross(
 def _settle(
     t: int, programs: bool, whole: bool, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any,
-    points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
+    points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
     """Go on to the layer where a node has units left: 0; 1 or 2 leaves if there is none; -1 if rows are lost in rounding."""
     layers = len(layout)
@@ -879,7 +912,7 @@ def _settle(
         layer = node[t, _LAYER]
         if layer >= 0 and look[layer]:
             _survey(
-                t, programs, layout, combined, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame,
+                t, programs, layout, combined, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame,
                 light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
             )
         if node[t, _LEFT] == 1 and layer == layers - 1 and not whole:
@@ -1150,7 +1183,7 @@ def _plus(one: float, two: float) -> float:
 def _round(
     options: Any, unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
-    origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats,
+    origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats,
     identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> float:
     """One round from the root, which is node 0; the logarithm of its sum, or not a number if a prefix is needed.
@@ -1207,7 +1240,7 @@ def _round(
                     programs = step == 0 or not lazy
                     become = _settle(
                         child, programs, single, layout, weights, biases, rectified, look, combined, errors, node, status, row_of,
-                        codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
+                        codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
                     )
                     value = np.float64(become)
                     counters[LENGTH] = len(unit_of)
@@ -1284,7 +1317,7 @@ def probe(
     first: int, count: int, base: Any, results: Floats, options: Any, domain: int, root: int, origin_rows: Floats, origin_errors: Floats,
     unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
-    origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats,
+    origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats,
     identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
     """Rounds number ``first`` and following, each from a seed of its own; how many are done, fewer if a prefix is needed.
@@ -1311,6 +1344,10 @@ def probe(
                 rows[0, row, c] = rows[root, row, c]
         for i in range(len(proofs)):
             proofs[i, 0] = -1
+        counters[ADDED] = 0
+        for i in range(len(recalled)):
+            for c in range(len(tight)):
+                recalled[i, c] = -1
         lists[0, 2, 0], lists[0, 2, 1] = lists[root, 2, 0], _REFACTOR_EVERY
         for q in range(lists[root, 2, 0]):
             lists[0, 0, q], lists[0, 1, q] = lists[root, 0, q], lists[root, 1, q]
@@ -1326,7 +1363,7 @@ def probe(
         held = counters[RECORDS]
         found = _round(
             options, unit_of, layout, weights, biases, rectified, look, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, marks, logs,
-            buckets, theta, features, origin, leaves, used, crowd, scores, needed, keys, worth, seed, proofs, shares, identity, gram, frame, light,
+            buckets, theta, features, origin, leaves, used, crowd, scores, needed, keys, worth, seed, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame, light,
             columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
         )
         if np.isnan(found):
