@@ -27,6 +27,7 @@ def cube(net, low=-1, high=1):
 SMALL = network(6, 6, 5)
 MIDDLE = network(20, 14, 12)
 LARGE = network(20, 30, 30)  # one that is not counted in a second
+MANY = network(130, 10, 9, 8)  # inputs
 
 
 def test_what_can_be_counted_is_counted():
@@ -67,18 +68,19 @@ def test_a_hundredth_of_a_second_is_enough_for_an_answer():
 
 
 @pytest.mark.parametrize("probes", [1, 7, 20])
-def test_the_same_seed_gives_the_same_answer_whoever_works(probes):
-    once = tessella.estimate(MIDDLE, cube(MIDDLE), probes=probes, rng=3, workers=1)
+@pytest.mark.parametrize("net", [MIDDLE, MANY])
+def test_the_same_seed_gives_the_same_answer_whoever_works(net, probes):
+    once = tessella.estimate(net, cube(net), probes=probes, rng=3, workers=1)
     assert once.probes == probes
     for workers in (2,):
-        again = tessella.estimate(MIDDLE, cube(MIDDLE), probes=probes, rng=3, workers=workers)
+        again = tessella.estimate(net, cube(net), probes=probes, rng=3, workers=workers)
         assert (once.maps, once.lower, once.relative_error) == (again.maps, again.lower, again.relative_error)
     with ThreadPoolExecutor(2) as threads:
-        assert tessella.estimate(MIDDLE, cube(MIDDLE), probes=probes, rng=3, executor=threads).maps == once.maps
-    assert tessella.estimate(MIDDLE, cube(MIDDLE), probes=probes, rng=4).maps != once.maps
+        assert tessella.estimate(net, cube(net), probes=probes, rng=3, executor=threads).maps == once.maps
+    assert tessella.estimate(net, cube(net), probes=probes, rng=4).maps != once.maps
     generator = np.random.default_rng(3)
-    assert tessella.estimate(MIDDLE, cube(MIDDLE), probes=probes, rng=generator).maps == once.maps
-    assert tessella.estimate(MIDDLE, cube(MIDDLE), probes=probes, rng=generator).maps != once.maps
+    assert tessella.estimate(net, cube(net), probes=probes, rng=generator).maps == once.maps
+    assert tessella.estimate(net, cube(net), probes=probes, rng=generator).maps != once.maps
 
 
 def test_processes():
