@@ -221,14 +221,14 @@ class Counting:
         return session.standing.exact is not None
 
     def foreseen(self, power: float) -> float:
-        """How many seconds it would take to count 2**power regions, at the speed of the last half: it is slower at first.
+        """How many seconds it would take to count 2**power regions, at the speed of the last half or a little more: it is slower at first.
+
+        What was counted is told in steps, so less than half would sometimes hold two steps and sometimes none.
 
         On a busy machine the trial may have had no time at all; where it counted next to nothing, a moderate speed is assumed.
         """
         seconds, regions = self._seen[-1]
-        then, before = next(pair for pair in self._seen if pair[0] >= seconds / 2.0 or pair is self._seen[-1])
-        if seconds <= then:
-            then, before = self._seen[0]
+        then, before = next((pair for pair in reversed(self._seen) if pair[0] <= seconds / 2.0), self._seen[0])
         speed = max((regions - before) / max(seconds - then, 1e-9), regions / max(seconds, 1e-9))
         speed = max(speed, _MODERATE) if regions < _TELLING else speed
         exponent = power - math.log2(speed)
