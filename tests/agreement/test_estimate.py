@@ -41,7 +41,9 @@ def logarithms(tree, probes, base):
     return rounds.sample.logarithms
 
 
-@pytest.mark.parametrize("sizes", [(4, 9), (12, 8), (3, 6, 5), (40, 5, 6), (4, 5, 4, 4), (9, 5, 5, 5), (3, 4, 4, 4, 4), (130, 6, 5, 4), (200, 3, 7)])
+@pytest.mark.parametrize(
+    "sizes", [(4, 9), (12, 8), (3, 6, 5), (40, 5, 6), (4, 5, 4, 4), (9, 5, 5, 5), (3, 4, 4, 4, 4), (130, 6, 5, 4), (200, 3, 7)]
+)
 def test_estimates_are_unbiased(sizes):
     """Of networks with one to four layers; untrained rounds and trained ones together."""
     net = network(*sizes, seed=sum(sizes))
