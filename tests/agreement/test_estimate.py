@@ -15,12 +15,14 @@ import pytest
 import tessella
 from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
+from tessella.counting import descent
 from tessella.counting.betting import bets, lower_bound
 from tessella.counting.descent import Descents
 from tessella.counting.rounds import Rounds
 from tessella.counting.tree import Tree
 from tessella.counting.wide import Tilts, WideDescents
 
+MANY = 128  # inputs
 ALARM = 4.5  # standard errors: a false alarm in fewer than 1 of 100,000 tests if means are normal
 
 
@@ -167,6 +169,34 @@ def test_odd_networks_to_the_last_leaf(seed):
         found = descents.rounds(0, 2, number, descents.shape.start()).logarithms
         assert descents.answers.given_up == 0
         assert np.exp(found) == pytest.approx(true, rel=1e-9), number
+
+
+def missing(number):
+    """How a round as large as the tree differs from the true count, for an odd network that has every input many times; None if it does not."""
+    case = random_case([2023, number], 100)
+    if case.matrix is not None:
+        return None
+    (weight, bias, rectified), *rest = case.layers
+    copies = 2 ** math.ceil(math.log2(MANY / weight.shape[1]))  # a power of two, so that a weight's part is exact
+    layers = [(np.repeat(weight, copies, axis=1) / copies, bias, rectified), *rest]
+    net = tessella.Network(tuple(tessella.Layer(*layer) for layer in layers))
+    tree = Tree.of(
+        tessella.stability(net, tessella.Box(np.repeat(case.lower, copies), np.repeat(case.upper, copies)), method="linear")
+    )
+    if not tree.units or not tree.domain.free_dim:
+        return None
+    true = count_regions(*case)
+    descents = Descents(tree, population=max(true, 2))
+    found = np.exp(descents.rounds(0, 2, number, descents.shape.start()).logarithms)
+    right = descents.answers.given_up == 0 and found == pytest.approx(true, rel=1e-9)
+    return None if right else f"seed {number}: {found}, but {true}"
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_odd_networks_with_many_inputs_to_the_last_leaf(block, monkeypatch):
+    """What does not exist is refuted in the few dimensions of the first layer there, which is looked at ahead only for this."""
+    monkeypatch.setattr(descent, "_FEW_INPUTS", 1 << 20)
+    assert [text for number in range(block * 10, (block + 1) * 10) if (text := missing(number))] == []
 
 
 if __name__ == "__main__":

@@ -273,7 +273,7 @@ def _look(
 
 @_compiled
 def descend(r: int, frame: Floats, rows: Floats, cuts: Floats, tight: Any, corner: Floats, scratch: Floats, counters: Any) -> int:
-    """Go on to the best corner of all that is known from outside: FEASIBLE there, with row r in scratch 7; INFEASIBLE once it is proved that row r is negative."""
+    """Go on to the best corner of all that is known from outside: FEASIBLE there; INFEASIBLE once it is proved that row r is negative in the cell."""
     p = corner.shape[1]
     for _ in range(_PIVOTS):
         bound = rows[r, p]
@@ -305,7 +305,6 @@ def descend(r: int, frame: Floats, rows: Floats, cuts: Floats, tight: Any, corne
                     enter += 1
                 enter += CUT
         if enter < 0:
-            scratch[7, 0] = bound
             return FEASIBLE
         _express(enter, rows, cuts, corner)
         slot, least = -1, np.inf
@@ -338,9 +337,11 @@ def decide(
     begin(r, wanted, rows, cuts, tight, corner)
     for call in range(_CALLS + 1):
         status = descend(r, frame, rows, cuts, tight, corner, scratch, counters)
-        bound = scratch[7, 0]
         if status != FEASIBLE:
             return status
+        bound = rows[r, p]
+        for c in range(p):
+            bound += rows[r, c] * corner[p, c]
         if bound < _SURE or call == _CALLS:
             return UNCLEAR
         share = (_SHARE * bound - scratch[6, r]) / (bound - scratch[6, r])
