@@ -217,7 +217,7 @@ def test_ctrl_c_ends_with_what_is_known(large):
         seen += os.read(leader, 4096)
     time.sleep(0.5)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=300)  # what is compiled for the first time is not interrupted
+    out, _ = process.communicate(timeout=60)
     os.close(leader)
     assert process.returncode == 0
     assert b"at most" in out
