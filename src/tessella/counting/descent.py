@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tessella.counting import probe
 from tessella.counting.local import LocalBound
 from tessella.counting.tree import Tree
+from tessella.counting.zonotope import DIMENSIONS
 from tessella.network import Floats
 
 if TYPE_CHECKING:
@@ -29,10 +30,7 @@ _POOL = 1024  # vertices whose bases are kept
 _CORNERS = 47  # corners of the box that the root knows
 _MOST_EXACT = 256  # cells that exact arithmetic looks at for one prefix
 _NOT_KNOWN = -2.0
-_MANY, _FEW_DIMENSIONS = (
-    128,
-    18,
-)  # inputs from which on, and first units up to which, what does not exist is refuted in few dimensions
+_MANY = 128  # inputs from which on what does not exist is refuted in the first layer's few dimensions
 _CUTS = 128  # kept there, in one round
 
 
@@ -258,7 +256,7 @@ class Descents:
         self._needed = np.zeros(units + 1, dtype=np.int8)
         self._keys, self._worth = np.zeros((1025, 2), dtype=np.uint64), np.full(1024, _NOT_KNOWN)
         self._proofs = (np.full((2 * len(rectified), basis + 2), -1, dtype=np.int64), np.zeros((2 * len(rectified), basis + 2)))
-        few = not self._identity and inputs >= _MANY and p <= _FEW_DIMENSIONS
+        few = not self._identity and inputs >= _MANY and p <= DIMENSIONS
         self._low = (
             np.zeros((most if few else 0, p + 3)),
             np.full((2 * len(rectified) + 1, p), -1, dtype=np.int64),

@@ -57,7 +57,7 @@ from tessella.counting.rows import (
 )
 from tessella.counting.tree import Tree
 from tessella.counting.walk import DONE, MORE, MOST_FACES, Simplex
-from tessella.counting.zonotope import ADDED, CUT, MOST_CUTS, cut, decide
+from tessella.counting.zonotope import ADDED, CUT, DIMENSIONS, MOST_CUTS, cut, decide
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
@@ -69,7 +69,6 @@ _SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
 _SURE = 1e-8  # a bound this far below zero is worth a proof
 _RATIO = 0.1  # a point is taken if it reaches this share of the bound
-_LOW = 18  # dimensions up to which a question is first asked there
 _CHOICE = 2  # basic inputs whose distance from their ends is measured
 _NOISE = 1e-9  # of costs, against ties
 _REFACTOR_EVERY = 120
@@ -269,7 +268,7 @@ def _maximise(
             total += rows[row, c] * scratch[5, c]
         scratch[6, row] = total
         deep = deep and (row == r or total > 2.0 * _SLACK)
-    low = deep and p <= _LOW
+    low = deep and p <= DIMENSIONS
     if low:
         last = len(kept) - 1
         for i in range(p):
@@ -500,6 +499,19 @@ def _maximise(
 
 
 @_compiled
+def _closest(r: int, at: int, rows: Floats, spots: Floats) -> tuple[float, int]:
+    """How deep a spot lies in the cell of the first r rows, and the wall that it is closest to."""
+    p, least, near = rows.shape[1] - 3, np.inf, 0
+    for row in range(r):
+        total = rows[row, p]
+        for c in range(p):
+            total += rows[row, c] * spots[at, c]
+        if total < least:
+            least, near = total, row
+    return least, near
+
+
+@_compiled
 def _deepen(
     r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
@@ -509,17 +521,12 @@ def _deepen(
 
     The middle of vertices, each of which is as far as can be from the wall that the middle of those before it is closest to.
     """
-    p, spare, least, near = columns.shape[1], len(spots) - 1, np.inf, 0
+    p, spare = columns.shape[1], len(spots) - 1
     for c in range(p):
         spots[spare, c] = 0.0
         for i in range(held[b]):
             spots[spare, c] += blocks[b, i, c] / held[b]
-    for row in range(r):
-        total = rows[row, p]
-        for c in range(p):
-            total += rows[row, c] * spots[spare, c]
-        if total < least:
-            least, near = total, row
+    least, near = _closest(r, spare, rows, spots)
     if least > _SHALLOW:
         return False
     for c in range(p + 3):
@@ -528,17 +535,12 @@ def _deepen(
     for step in range(_DEEPER):
         for c in range(p + 3):
             rows[r, c] = rows[near, c]
-        _maximise(r, b, len(bases) - 1, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
+        if _maximise(r, b, len(bases) - 1, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters) == INFEASIBLE:  # there is no such cell: nothing was found
+            break
         share = 1.0 / (step + 1)
         for c in range(p):
             spots[spare, c] += share * (spots[0, c] - spots[spare, c])
-        deepest = np.inf
-        for row in range(r):
-            total = rows[row, p]
-            for c in range(p):
-                total += rows[row, c] * spots[spare, c]
-            if total < deepest:
-                deepest, near = total, row
+        deepest, near = _closest(r, spare, rows, spots)
         if deepest > 10.0 * _SHALLOW:
             break
     for c in range(p + 3):

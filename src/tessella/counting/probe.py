@@ -26,18 +26,12 @@ import numpy as np
 
 from tessella.counting import rows as steps
 from tessella.counting import zonotope
-from tessella.counting.rows import combine, price
+from tessella.counting.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, price
 from tessella.counting.zonotope import ADDED, CUT, begin, cut, descend
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
-FEASIBLE, INFEASIBLE, UNCLEAR = 0, 1, 2
-
-MARGIN = 1e-9  # of a row's size
-EDGE = 1.0 - 1e-9  # inputs stay this far inside their ends
 GOAL = 8.0 * MARGIN  # what a point must reach to show a sign
-_CLOSE = 1e-10  # how far from its bound a row or an input may end
-_PIVOT = 1e-9
 _ROUNDING = 1e-10  # the largest relative error of a row that is trusted: a tenth of the margin
 _EPS = 1.1102230246251565e-16
 _REFACTOR_EVERY = 40
@@ -134,7 +128,7 @@ def refresh(t: int, count: int, identity: bool, frame: Floats, columns: Floats, 
         for i in range(k):
             value += inverse[t, q, i] * scratch[2, i]
         places[t, p + q] = value
-        fine = fine and abs(value) <= EDGE + _CLOSE
+        fine = fine and abs(value) <= EDGE + CLOSE
         j = lists[t, 1, q]
         if identity:
             places[t, j] += value
@@ -145,7 +139,7 @@ def refresh(t: int, count: int, identity: bool, frame: Floats, columns: Floats, 
         total = rows[t, row, p]
         for c in range(p):
             total += rows[t, row, c] * places[t, c]
-        fine = fine and total >= MARGIN - _CLOSE
+        fine = fine and total >= MARGIN - CLOSE
     if fine:
         lists[t, 2, 1] = 0
     return fine
@@ -472,7 +466,7 @@ def climb(
             else:
                 for c in range(p):
                     scratch[5, c] += rate * columns[j, c]
-            if abs(rate) > _PIVOT:
+            if abs(rate) > PIVOT:
                 step = max((EDGE - places[t, p + q]) / rate if rate > 0.0 else (-EDGE - places[t, p + q]) / rate, 0.0)
                 if step < theta - 1e-13 or (step < theta + 1e-13 and abs(rate) > steep):
                     leaving, theta, steep = q, step, abs(rate)
@@ -480,7 +474,7 @@ def climb(
             rate = 0.0
             for c in range(p):
                 rate += rows[t, row, c] * scratch[5, c]
-            if rate < -_PIVOT:
+            if rate < -PIVOT:
                 total = rows[t, row, p] - MARGIN
                 for c in range(p):
                     total += rows[t, row, c] * places[t, c]

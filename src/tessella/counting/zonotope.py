@@ -21,6 +21,7 @@ from tessella.counting.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, PIVOT, UNC
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
+DIMENSIONS = 18  # up to so many it pays to ask here
 CUT = 1 << 20  # codes of cuts begin here; those of rows at 0, and bounds of z are negative
 ADDED = 11  # place of a counter: cuts ever added
 MOST_CUTS = 512  # kept
