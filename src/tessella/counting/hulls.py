@@ -297,7 +297,7 @@ def _maximise(
             scratch[2, i] = total
         for c in range(p):
             vectors[0, p + c] = spots[0, c] = vectors[0, c]
-        leaving, violation, best, clipped = -1, 0.0, 0.0, False
+        leaving, violation, best, clipped = np.int64(-1), 0.0, 0.0, False
         for q in range(k):
             value = 0.0
             for i in range(k):
@@ -495,7 +495,7 @@ def _maximise(
             costs[0, j] = np.float32(side * max(theta, 1e-30))
             for c in range(p):
                 vectors[0, c] += side * EDGE * columns[j, c]
-        exchange(0, False, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
+        exchange(0, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
 
 
 @_compiled
@@ -1128,7 +1128,7 @@ class Hulls(Simplex):
 
     def __init__(self, tree: Tree) -> None:
         """Make room for points, and begin with some corners of the box."""
-        super().__init__(tree)
+        super().__init__(tree, in_frame=True)
         p, inputs = self._frame.shape
         units, most, basis = self._units, len(self._rows), self._lists.shape[2]
         held = max(8, min(_POINTS, (1 << 23) // (p * (units + 2))))

@@ -24,6 +24,7 @@ CLOSE = 1e-10  # how far from its bound a row or an input may end
 
 # places of the counters that both walks have
 TESTS, ITERATIONS, REGIONS, POSITION, STATE, ROWS, DOWN, LEFT, SPLITS, PLAIN = range(10)
+CORE, EXTRA = 12, 13  # of a proof that a cell is empty: its equations, as bits, and the row that it began with
 THIN, DEEP, HARD = range(3)  # why a node is left: undecided, too deep for the states there is room for, to be walked carefully
 
 _compiled = compiler(
@@ -67,6 +68,45 @@ def is_negative(error: float, frame: Floats, scratch: Floats) -> bool:
     for j in range(n):
         total += abs(scratch[4, j])
     return total < 0.0
+
+
+@_compiled
+def is_empty(
+    s: int, extra: int, side: float, equal: int, identity: bool, frame: Floats, rows: Floats, lists: Any, scratch: Floats, counters: Any
+) -> bool:
+    """Whether rows add up to something negative on the whole box, with room to spare, so that no point satisfies them all.
+
+    Scratch 0 holds the tight rows' shares; to these comes ``side`` times the row ``extra``, if it is one.  The shares stay there
+    for whoever wants to keep the proof; the equations that take part are noted as bits.
+    """
+    n, p, k = frame.shape[1], rows.shape[1] - 3, lists[s, 2, 0]
+    total, size, core = 0.0, 0.0, 0
+    for c in range(p):
+        scratch[3, c] = 0.0
+    for i in range(k + 1):
+        row, share = extra, side
+        if i < k:
+            row, share = lists[s, 0, i], scratch[0, i]
+            if row < equal:
+                share = max(share, 0.0)
+                scratch[0, i] = share
+        if row < 0 or share == 0.0:
+            continue
+        if row >= equal and abs(share) > 1e-13:
+            core |= 1 << (row - equal)
+        size += abs(share)
+        total += share * rows[row, p]
+        for c in range(p):
+            scratch[3, c] += share * rows[row, c]
+    if identity:
+        for c in range(p):
+            total += abs(scratch[3, c])
+    else:
+        combine(frame, scratch)
+        for j in range(n):
+            total += abs(scratch[4, j])
+    counters[CORE], counters[EXTRA] = core, extra
+    return total + 4.0 * MARGIN * size < 0.0
 
 
 @_compiled
@@ -175,7 +215,7 @@ def turning(s: int, need: float, limit: float, costs: Any, prices: Any, bits: An
 
 @_compiled
 def exchange(
-    s: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, scratch: Floats, leaving: int,
+    s: int, columns: Floats, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, scratch: Floats, leaving: int,
     entering: int, theta: float, side: float, pivot: float,
 ) -> None:
     """Update basis, inverse and multipliers.
@@ -189,12 +229,9 @@ def exchange(
     if entering >= 0:
         for i in range(k):
             row = lists[s, 0, i]
-            if identity:
-                value = rows[row, entering]
-            else:
-                value = 0.0
-                for c in range(p):
-                    value += rows[row, c] * columns[entering, c]
+            value = 0.0
+            for c in range(p):
+                value += rows[row, c] * columns[entering, c]
             scratch[3, i] = value
         for q in range(k):
             total = 0.0

@@ -1,15 +1,12 @@
 """The walk over cells held as linear programs, compiled with Numba: any number of inputs.
 
-**Coordinates.**  Every row of a cell is a combination of the first layer's rows (and of the domain's), so where these are fewer than
-the inputs a cell lives in their space: z = F.u, with inputs u in [-1, 1]^n and the frame F of p rows scaled to sum(|F_i|) = 1.
-Otherwise F is the identity.  A cell is a stack of rows a.z + b >= 0, scaled to sum(|a|) + |b| = 1: all values lie in [-1, 1].
+**Coordinates.**  A cell is a stack of rows a.z + b >= 0, scaled to sum(|a|) + |b| = 1, so that all values lie in [-1, 1].  Mostly z is the inputs u, scaled
+to [-1, 1]^n.  Where these are many times as many as the first layer's rows (and the domain's), it is these rows, of which all others are combinations.
 
 **The linear program** is a bounded dual simplex that only looks for a point.  Its costs are random and generic, so it hardly ever
-meets ties, and any basis stays dual feasible when a row is pushed or popped.  ``tight`` lists k rows at their bound, ``basic`` k
-inputs; ``inverse`` is the inverse of a_tight.F_basic; costs d = c + y.a_tight.F with multipliers y >= 0; nonbasic inputs sit at the
-end that the sign of d says, and add up to the first part of ``vectors``.  One iteration takes out the worst violated row or input and
+meets ties, and any basis stays dual feasible when a row is pushed or popped.  One iteration takes out the worst violated row or input and
 walks past all breakpoints of the dual function while it falls (the long-step ratio test).  State number s + 1 is a copy of state s
-with one more row, so undoing is free.  Costs and breakpoints are in single precision: they choose the path, they prove nothing.
+with one more row, so undoing is free.  There are two forms of it, one for either kind of coordinates: `tessella.counting.tableau` and `tessella.counting.framed`.
 
 **Margins.**  Rows are asked to be >= margin and inputs to keep away from their ends, so a point found lies strictly inside, by far
 more than rounding: the cell exists.  A proof of emptiness is a combination of rows that is negative on the whole box; it must hold
@@ -17,10 +14,10 @@ with all rows relaxed by several margins, and is computed in double precision: t
 
 **The last layer** is not walked.  In a cell, hyperplanes in general position have as many cells as there are sets of them (the empty
 one included) that meet inside it (Zaslavsky 1975).  These sets are closed under taking subsets; a few large ones that do meet, a few
-small ones that do not, and points of intersections that lie on both sides of a further hyperplane settle most of the others without
-a linear program.  Hyperplanes that depend on each other are walked instead.
+small ones that do not, and points of intersections that lie on both sides of a further hyperplane, or in all quarters that two make, settle most of the
+others without a linear program.  Hyperplanes that depend on each other are walked instead.
 
-Where the first layer is wide and narrower than the inputs, `tessella.counting.hulls` is faster and leaves to this walk what it cannot decide.
+With many inputs, more than units in the first layer, `tessella.counting.hulls` is faster, and leaves to this walk what it cannot decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,20 +26,20 @@ from typing import Any
 
 import numpy as np
 
+from tessella.counting import framed, tableau
 from tessella.counting import rows as steps
 from tessella.counting.rows import (
-    CLOSE,
+    CORE,
     DEEP,
     DOWN,
     EDGE,
     EPS,
+    EXTRA,
     FEASIBLE,
     HARD,
     INFEASIBLE,
-    ITERATIONS,
     LEFT,
     MARGIN,
-    PIVOT,
     PLAIN,
     POSITION,
     REGIONS,
@@ -54,12 +51,9 @@ from tessella.counting.rows import (
     UNCLEAR,
     combine,
     compose,
-    exchange,
     leave,
     place,
-    price,
     quick_sign,
-    turning,
 )
 from tessella.counting.tree import Node, Slice, Tree
 from tessella.kernel.compiling import compiler
@@ -69,7 +63,7 @@ from tessella.parallel import Stop
 DONE, MORE, FOUND = 0, 1, 2
 
 _FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
-_REFACTOR_EVERY = 40
+_LONG = 6  # times as many inputs as first rows: then cells live in the space of these
 MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
 _ENTERED = -9
 _CHUNK = 0.01  # seconds between looks at the clock
@@ -77,339 +71,38 @@ _CAREFUL = 2  # linear programs at once below a hard node
 _STATES = 1 << 28  # bytes for states; what lies deeper is left open, and walked from its own prefix later
 
 # places of the counters
-_CORE, _REUSED, _FACES, _EXTRA = range(10, 14)
+_REUSED, _FACES = 10, 11
 
 
-_compiled = compiler(steps.__file__, _nrt=False)
+_sources = steps.__file__, framed.__file__, tableau.__file__
+_compiled = compiler(*_sources, _nrt=False)
+_inlined = compiler(*_sources, _nrt=False, inline="always")
+_copy_framed, _copy_tableau, _solve_framed, _solve_tableau = framed.copy, tableau.copy, framed.solve, tableau.solve
 
 # fmt: off
 
 
-@_compiled
-def _factor(s: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats) -> bool:
-    """Invert a_tight.F_basic by Gauss-Jordan with partial pivoting; False if it is singular."""
-    p, k, last = rows.shape[1] - 3, lists[s, 2, 0], inverse.shape[0] - 1
-    for i in range(k):
-        row = lists[s, 0, i]
-        for q in range(k):
-            j = lists[s, 1, q]
-            if identity:
-                total = rows[row, j]
-            else:
-                total = 0.0
-                for c in range(p):
-                    total += rows[row, c] * columns[j, c]
-            inverse[last, i, q] = total
-            inverse[s, i, q] = 1.0 if i == q else 0.0
-    for column in range(k):
-        best = column
-        for i in range(column + 1, k):
-            if abs(inverse[last, i, column]) > abs(inverse[last, best, column]):
-                best = i
-        pivot = inverse[last, best, column]
-        if abs(pivot) < 1e-14:
-            return False
-        for q in range(k):
-            inverse[last, best, q], inverse[last, column, q] = inverse[last, column, q], inverse[last, best, q]
-            inverse[s, best, q], inverse[s, column, q] = inverse[s, column, q], inverse[s, best, q]
-        for q in range(k):
-            inverse[last, column, q] /= pivot
-            inverse[s, column, q] /= pivot
-        for i in range(k):
-            if i != column:
-                factor = inverse[last, i, column]
-                if factor != 0.0:
-                    for q in range(k):
-                        inverse[last, i, q] -= factor * inverse[last, column, q]
-                        inverse[s, i, q] -= factor * inverse[s, column, q]
-    lists[s, 2, 1] = 0
-    return True
-
-
-@_compiled
-def _copy(s: int, t: int, lists: Any, inverse: Floats, vectors: Floats, costs: Any) -> None:
+@_inlined
+def _copy(s: int, t: int, identity: bool, lists: Any, inverse: Floats, vectors: Floats, costs: Any) -> None:
     """Make state t a copy of state s."""
-    k = lists[s, 2, 0]
-    lists[t, 2, 0] = k
-    lists[t, 2, 1] = lists[s, 2, 1]
-    for q in range(k):
-        lists[t, 0, q] = lists[s, 0, q]
-        lists[t, 1, q] = lists[s, 1, q]
-        for c in range(k):
-            inverse[t, q, c] = inverse[s, q, c]
-    for j in range(vectors.shape[1]):
-        vectors[t, j] = vectors[s, j]
-    for j in range(costs.shape[1]):
-        costs[t, j] = costs[s, j]
+    if identity:
+        _copy_tableau(s, t, lists, inverse, vectors)
+    else:
+        _copy_framed(s, t, lists, inverse, vectors, costs)
 
 
-@_compiled
-def _restart(s: int, identity: bool, columns: Floats, lists: Any, vectors: Floats, costs: Any, start: Any) -> None:
-    """The empty basis: every input at the end that its cost asks for."""
-    n, p = columns.shape
-    lists[s, 2, 0] = lists[s, 2, 1] = 0
-    for c in range(p):
-        vectors[s, c] = 0.0
-    for j in range(n):
-        costs[s, j] = start[j]
-        side = EDGE if start[j] > 0.0 else -EDGE
-        if identity:
-            vectors[s, j] = side
-        else:
-            for c in range(p):
-                vectors[s, c] += side * columns[j, c]
-
-
-@_compiled
-def _firm(
-    s: int, count: int, equal: int, identity: bool, columns: Floats, rows: Floats, lists: Any, inverse: Floats, scratch: Floats
-) -> bool:
-    """Whether the equations of a state are independent, and so much so that their rounding errors cannot move the point by a margin."""
-    p, k, found = columns.shape[1], lists[s, 2, 0], 0
-    for i in range(k):
-        if lists[s, 0, i] >= equal:
-            found += 1
-            error = rows[lists[s, 0, i], p + 2]
-            for c in range(p):
-                scratch[3, c] = 0.0
-            for q in range(k):
-                j, rate = lists[s, 1, q], inverse[s, q, i]
-                if identity:
-                    scratch[3, j] += rate
-                else:
-                    for c in range(p):
-                        scratch[3, c] += rate * columns[j, c]
-            for c in range(p):
-                if abs(scratch[3, c]) * error > 0.1 * MARGIN:
-                    return False
-    return found == count - equal
-
-
-@_compiled
+@_inlined
 def _solve(
     s: int, count: int, equal: int, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,
     inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
 ) -> int:
     """Find a point of the cell of the first ``count`` rows, those from ``equal`` on being equations, starting from state s."""
-    n, p = columns.shape
-    y = 2 * p
-    counters[TESTS] += 1
-    restarted, steps = False, 0
-    while True:
-        k = lists[s, 2, 0]
-        # the point: basic inputs make the tight rows meet their bounds
-        for i in range(k):
-            row = lists[s, 0, i]
-            total = (0.0 if row >= equal else MARGIN) - rows[row, p]
-            for c in range(p):
-                total -= rows[row, c] * vectors[s, c]
-            scratch[2, i] = total
-        for c in range(p):
-            vectors[s, p + c] = vectors[s, c]
-        leaving, violation, best, fine = -1, 0.0, 0.0, True
-        for q in range(k):
-            value = 0.0
-            for i in range(k):
-                value += inverse[s, q, i] * scratch[2, i]
-            j = lists[s, 1, q]
-            if identity:
-                vectors[s, p + j] += value
-            else:
-                for c in range(p):
-                    vectors[s, p + c] += value * columns[j, c]
-            over = abs(value) - EDGE
-            fine = fine and over <= CLOSE  # false for what is not a number, too
-            if over > CLOSE:
-                norm = 0.0
-                if identity or p <= 12 or p > 64:  # as if the rows were orthogonal: where that was faster
-                    for i in range(k):
-                        norm += inverse[s, q, i] * inverse[s, q, i] * rows[lists[s, 0, i], p + 1]
-                else:
-                    for c in range(p):
-                        scratch[3, c] = 0.0
-                    for i in range(k):
-                        rate, row = inverse[s, q, i], lists[s, 0, i]
-                        for c in range(p):
-                            scratch[3, c] += rate * rows[row, c]
-                    for c in range(p):
-                        total = 0.0
-                        for e in range(p):
-                            total += gram[c, e] * scratch[3, e]
-                        norm += total * scratch[3, c]
-                score = over * over / norm
-                if score > best:
-                    leaving, best, violation = q, score, over if value > 0.0 else -over
-        for row in range(count):
-            total = rows[row, p] - (0.0 if row >= equal else MARGIN)
-            for c in range(p):
-                total += rows[row, c] * vectors[s, p + c]
-            fine = fine and total >= -CLOSE and (row < equal or total <= CLOSE)
-            if total < -CLOSE or (row >= equal and total > CLOSE):
-                score = total * total / rows[row, p + 1]
-                if score > best:
-                    leaving, best, violation = k + row, score, total
-        if leaving < 0 and not fine:
-            return UNCLEAR
-        if leaving < 0:
-            return FEASIBLE if count == equal or _firm(s, count, equal, identity, columns, rows, lists, inverse, scratch) else UNCLEAR
-        worst = abs(violation)
-        drifted = False
-        if leaving >= k:
-            for i in range(k):
-                drifted = drifted or lists[s, 0, i] == leaving - k
-        if drifted or lists[s, 2, 1] >= _REFACTOR_EVERY or steps > 60 + 6 * count:
-            if steps <= 60 + 6 * count and lists[s, 2, 1] > 0 and _factor(s, identity, columns, rows, lists, inverse):
-                continue
-            if restarted:
-                return UNCLEAR
-            restarted, steps = True, 0
-            _restart(s, identity, columns, lists, vectors, costs, start)
-            continue
-        steps += 1
-        counters[ITERATIONS] += 1
-        lists[s, 2, 1] += 1
-        # the direction: rates of the multipliers (scratch 0) and of the combined row (scratch 3), then of the costs (scratch 4)
-        if leaving >= k:
-            row = leaving - k
-            side = 1.0 if violation < 0.0 else -1.0
-            for q in range(k):
-                j = lists[s, 1, q]
-                if identity:
-                    value = rows[row, j]
-                else:
-                    value = 0.0
-                    for c in range(p):
-                        value += rows[row, c] * columns[j, c]
-                scratch[2, q] = value
-            for i in range(k):
-                value = 0.0
-                for q in range(k):
-                    value += scratch[2, q] * inverse[s, q, i]
-                scratch[1, i] = value
-                scratch[0, i] = -side * value
-            for c in range(p):
-                scratch[3, c] = side * rows[row, c]
-        else:
-            side = 1.0 if violation > 0.0 else -1.0
-            for i in range(k):
-                scratch[1, i] = inverse[s, leaving, i]
-                scratch[0, i] = side * scratch[1, i]
-            for c in range(p):
-                scratch[3, c] = 0.0
-        for i in range(k):
-            rate, row = scratch[0, i], lists[s, 0, i]
-            for c in range(p):
-                scratch[3, c] += rate * rows[row, c]
-        if identity:
-            for j in range(n):
-                prices[0, j] = scratch[3, j]
-        else:
-            price(light, scratch, prices)
-        for q in range(k):
-            prices[0, lists[s, 1, q]] = 0.0
-        # the long-step ratio test
-        theta, entering = np.inf, -n - 1
-        for i in range(k):
-            if scratch[0, i] < -PIVOT and lists[s, 0, i] < equal:
-                step = max(vectors[s, y + i], 0.0) / -scratch[0, i]
-                if step < theta:
-                    theta, entering = step, -1 - i
-        pivot = 1.0
-        while True:
-            spot = turning(s, worst, theta, costs, prices, bits, order)
-            if spot < 0:
-                break
-            pivot = scratch[3, spot] if identity else 0.0
-            if not identity:
-                for c in range(p):
-                    pivot += scratch[3, c] * columns[spot, c]
-            if abs(pivot) > PIVOT and abs(pivot) > 0.5 * abs(prices[0, spot]):
-                theta, entering = np.float64(prices[1, spot]), spot
-                break
-            prices[0, spot] = 0.0  # single precision made it up
-        if entering < -n:  # no end to it: a combination of rows that is negative everywhere, unless it is too close to call
-            proof = _empty(s, leaving - k, side, equal, identity, frame, rows, lists, scratch, counters)
-            return INFEASIBLE if proof else UNCLEAR
-        if entering >= 0 and leaving >= k and k + 1 >= lists.shape[2]:  # more equations than unknowns: rounding made the pivot up
-            if restarted:
-                return UNCLEAR
-            restarted, steps = True, 0
-            _restart(s, identity, columns, lists, vectors, costs, start)
-            continue
-        # walk there: flip what changes its sign, then exchange; rounding must not change any other sign
-        step = np.float32(theta)
-        for j in range(n):
-            old, rate = costs[s, j], prices[0, j]
-            new, sign = old + step * rate, rate if prices[1, j] < step else old
-            costs[s, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
-        for i in range(order[n]):
-            j = order[i]
-            if prices[1, j] < step:
-                flip = 2.0 * EDGE if prices[0, j] > 0.0 else -2.0 * EDGE
-                if identity:
-                    vectors[s, j] += flip
-                else:
-                    for c in range(p):
-                        vectors[s, c] += flip * columns[j, c]
-        if entering >= 0:
-            flip = EDGE if prices[0, entering] > 0.0 else -EDGE
-            costs[s, entering] = 0.0
-            if identity:
-                vectors[s, entering] += flip
-            else:
-                for c in range(p):
-                    vectors[s, c] += flip * columns[entering, c]
-        if leaving < k:
-            j = lists[s, 1, leaving]
-            costs[s, j] = np.float32(side * max(theta, 1e-30))
-            if identity:
-                vectors[s, j] += side * EDGE
-            else:
-                for c in range(p):
-                    vectors[s, c] += side * EDGE * columns[j, c]
-        exchange(s, identity, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
-
-
-@_compiled
-def _empty(
-    s: int, extra: int, side: float, equal: int, identity: bool, frame: Floats, rows: Floats, lists: Any, scratch: Floats, counters: Any
-) -> bool:
-    """Whether rows add up to something negative on the whole box, with room to spare, so that no point satisfies them all.
-
-    Scratch 0 holds the tight rows' shares; to these comes ``side`` times the row ``extra``, if it is one.  The shares stay there
-    for `_remember`; the equations that take part are noted as bits.
-    """
-    n, p, k = frame.shape[1], rows.shape[1] - 3, lists[s, 2, 0]
-    total, size, core = 0.0, 0.0, 0
-    for c in range(p):
-        scratch[3, c] = 0.0
-    for i in range(k + 1):
-        row, share = extra, side
-        if i < k:
-            row, share = lists[s, 0, i], scratch[0, i]
-            if row < equal:
-                share = max(share, 0.0)
-                scratch[0, i] = share
-        if row < 0 or share == 0.0:
-            continue
-        if row >= equal and abs(share) > 1e-13:
-            core |= 1 << (row - equal)
-        size += abs(share)
-        total += share * rows[row, p]
-        for c in range(p):
-            scratch[3, c] += share * rows[row, c]
     if identity:
-        for c in range(p):
-            total += abs(scratch[3, c])
-    else:
-        combine(frame, scratch)
-        for j in range(n):
-            total += abs(scratch[4, j])
-    counters[_CORE], counters[_EXTRA] = core, extra
-    return total + 4.0 * MARGIN * size < 0.0
+        return _solve_tableau(s, count, equal, frame, start, rows, lists, inverse, vectors, scratch, counters)
+    return _solve_framed(s, count, equal, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters)
 
 
-@_compiled
+@_inlined
 def _value(s: int, at: int, rows: Floats, vectors: Floats) -> float:
     """A row's value at a state's vertex."""
     p = rows.shape[1] - 3
@@ -424,7 +117,7 @@ def _remember(
     u: int, positive: bool, s: int, r: int, scratch: Floats, lists: Any, codes: Any, proofs: Any, shares: Floats, counters: Any
 ) -> None:
     """Keep the proof that unit u (its row at r) is positive, or negative, in a cell: which rows add up to it, and how much of each."""
-    k, extra, own = lists[s, 2, 0], counters[_EXTRA], 1.0
+    k, extra, own = lists[s, 2, 0], counters[EXTRA], 1.0
     if extra == r:
         own = 1.0
     for i in range(k):
@@ -486,13 +179,13 @@ def _push(
     """Try one more equation (plane f, as row r + depth) on top of state ``here``; the result is state base + depth."""
     for c in range(rows.shape[1]):
         rows[r + depth, c] = planes[f, c]
-    _copy(here, base + depth, lists, inverse, vectors, costs)
+    _copy(here, base + depth, identity, lists, inverse, vectors, costs)
     return _solve(
         base + depth, r + depth + 1, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
     )
 
 
-@_compiled
+@_inlined
 def _note(point: int, members: int, s: int, crossing: int, planes: Floats, vectors: Floats, masks: Any) -> None:
     """Note a point of the hyperplanes ``members``: on which sides of the others it lies."""
     p = planes.shape[1] - 3
@@ -509,7 +202,7 @@ def _note(point: int, members: int, s: int, crossing: int, planes: Floats, vecto
     masks[10, point], masks[11, point], masks[12, point] = members, above, below
 
 
-@_compiled
+@_inlined
 def _cut(members: int, points: int, masks: Any) -> int:
     """Which hyperplanes have points of the intersection of ``members`` on both sides, and so meet it in between."""
     above, below = 0, 0
@@ -521,6 +214,26 @@ def _cut(members: int, points: int, masks: Any) -> int:
 
 
 @_compiled
+def _meet(members: int, points: int, masks: Any) -> int:
+    """Which hyperplanes meet the intersection of ``members``, because points show that they meet the one without some member, on both sides of it."""
+    found, others = 0, members
+    while others:
+        one = others & -others
+        others ^= one
+        rest, q0, q1, q2, q3 = members ^ one, 0, 0, 0, 0  # per quarter, which hyperplanes have a point there; one on them is in two
+        for i in range(points):
+            fits = -1 if rest & ~masks[10, i] == 0 else 0
+            above, below = (masks[10, i] | masks[11, i]) & fits, (masks[10, i] | masks[12, i]) & fits
+            up, down = -1 if above & one else 0, -1 if below & one else 0
+            q0 |= above & up
+            q1 |= below & up
+            q2 |= above & down
+            q3 |= below & down
+        found |= q0 & q1 & q2 & q3
+    return found
+
+
+@_compiled
 def _faces(
     position: int, s: int, r: int, unit_of: Any, signs: Any, row_of: Any, codes: Any, proofs: Any, shares: Floats, stable_at: Any,
     combined: Floats, errors: Floats, planes: Floats, masks: Any, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats,
@@ -529,7 +242,7 @@ def _faces(
     """Cells that the units from ``position`` on make of the cell of state s; -1 if they are too many, -2 if not in general position.
 
     Rows of ``masks``: known faces, known non-faces, then per level: element, set, candidates, good ones, next candidate, total, whether
-    it is solved, the elements of a dive; then points: the hyperplanes they lie on, those they lie above, those below.
+    it is solved, the elements of a dive; then points: the hyperplanes they lie on, those they lie above, those below; then, per level, hyperplanes known to meet the set.
     """
     crossing = 0
     for u in range(position, len(unit_of)):
@@ -550,7 +263,7 @@ def _faces(
             stable_at[u] = position
             continue
         state = s + 1 + crossing
-        _copy(s, state, lists, inverse, vectors, costs)
+        _copy(s, state, identity, lists, inverse, vectors, costs)
         status = _solve(
             state, r + 1, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
         )
@@ -571,9 +284,9 @@ def _faces(
         _note(e, 1 << e, s + 1 + e, crossing, planes, vectors, masks)
     _note(crossing, 0, s, crossing, planes, vectors, masks)
     for e in range(crossing - 1, -1, -1):
-        level = 0
+        level = np.int64(0)
         masks[2, 0], masks[3, 0], masks[4, 0], masks[5, 0] = e, 1 << e, ((1 << crossing) - 1) ^ ((1 << (e + 1)) - 1), 0
-        masks[6, 0], masks[7, 0], masks[8, 0] = _ENTERED, 1, 1
+        masks[6, 0], masks[7, 0], masks[8, 0], masks[13, 0] = _ENTERED, 1, 1, -1
         for c in range(rows.shape[1]):
             rows[r, c] = planes[e, c]
         while level >= 0:
@@ -593,17 +306,8 @@ def _faces(
                     masks[6, level] = -1
                 elif level > 0:
                     masks[6, level] = crossing - 1
-                else:
-                    for b in range(1, level + 1):  # solve what was not needed so far
-                        if not masks[8, b]:
-                            here = base + b - 1 if b > 1 else s + 1 + e
-                            if _push(
-                                base, here, r, b, masks[2, b], planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
-                            ) != FEASIBLE:
-                                return -2
-                            masks[8, b] = 1
-                    # dive: as many candidates as will meet
-                    here, reached, depth = base + level if level else s + 1 + e, members, level
+                else:  # dive: as many candidates as will meet
+                    here, reached, depth = s + 1 + e, members, level
                     for f in range(crossing):
                         if not candidates >> f & 1:
                             continue
@@ -626,10 +330,10 @@ def _faces(
                                 _note(points, reached, here, crossing, planes, vectors, masks)
                                 points += 1
                             continue
-                        core, found = counters[_CORE], 1 << f
+                        core, found = counters[CORE], 1 << f
                         for b in range(depth + 1):
                             if core >> b & 1:
-                                found |= 1 << (masks[2, b] if b <= level else masks[9, b])
+                                found |= 1 << (masks[9, b] if b else e)
                         if against == masks.shape[1]:
                             return -1
                         masks[1, against] = found
@@ -663,19 +367,25 @@ def _faces(
                     if tried & ~masks[0, b] == 0:
                         inside = True
                         break
-                if not inside and not _cut(members, points, masks) >> f & 1:
-                    if not masks[8, level]:
-                        for b in range(1, level + 1):  # solve what was not needed so far
-                            if not masks[8, b]:
-                                here = base + b - 1 if b > 1 else s + 1 + e
-                                if _push(
-                                    base, here, r, b, masks[2, b], planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
-                                ) != FEASIBLE:
-                                    return -2
-                                masks[8, b] = 1
-                                if points < masks.shape[1]:
-                                    _note(points, masks[3, b], base + b, crossing, planes, vectors, masks)
-                                    points += 1
+                if not inside and masks[13, level] < 0:
+                    masks[13, level] = _meet(members, points, masks)
+                if not inside and not (masks[13, level] | _cut(members, points, masks)) >> f & 1:
+                    if not masks[8, level]:  # solve what was not needed so far
+                        b = level - 1
+                        while not masks[8, b]:
+                            b -= 1
+                        for i in range(b + 1, level):
+                            for c in range(rows.shape[1]):
+                                rows[r + i, c] = planes[masks[2, i], c]
+                        here = base + b if b else s + 1 + e
+                        if _push(
+                            base, here, r, level, masks[2, level], planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                        ) != FEASIBLE:
+                            return -2
+                        masks[8, level] = 1
+                        if points < masks.shape[1]:
+                            _note(points, members, base + level, crossing, planes, vectors, masks)
+                            points += 1
                     here = base + level if level else s + 1 + e
                     status = _push(
                         base, here, r, level + 1, f, planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
@@ -689,7 +399,7 @@ def _faces(
                             points += 1
                     else:
                         face = False
-                        core, found = counters[_CORE], 1 << f
+                        core, found = counters[CORE], 1 << f
                         for b in range(level + 1):
                             if core >> b & 1:
                                 found |= 1 << masks[2, b]
@@ -702,7 +412,7 @@ def _faces(
                 masks[5, level] = good | 1 << f
                 level += 1
                 masks[2, level], masks[3, level], masks[4, level], masks[5, level] = f, tried, good, 0
-                masks[6, level], masks[7, level], masks[8, level] = _ENTERED, 1, solved
+                masks[6, level], masks[7, level], masks[8, level], masks[13, level] = _ENTERED, 1, solved, -1
     return result
 
 
@@ -801,7 +511,7 @@ def walk(
                 if sign * value >= 4.0 * MARGIN:
                     continue
                 place(g, sign, r, identity, gram, combined, errors, rows)
-                _copy(s, fresh, lists, inverse, vectors, costs)
+                _copy(s, fresh, identity, lists, inverse, vectors, costs)
                 outcome = _solve(
                     fresh, r + 1, r + 1, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
                 )
@@ -821,7 +531,7 @@ def walk(
                 break
             state = state_1 if chosen else state_0
             if state != s:  # nobody comes back to the state above
-                _copy(state, s, lists, inverse, vectors, costs)
+                _copy(state, s, identity, lists, inverse, vectors, costs)
                 state_0 = state_1 = s
         else:
             for side in range(2):
@@ -940,7 +650,7 @@ def seek(
         if gone:
             continue
         if violated:
-            _copy(s, s + 1, lists, inverse, vectors, costs)
+            _copy(s, s + 1, identity, lists, inverse, vectors, costs)
             s += 1
             outcome = _solve(
                 s, r, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
@@ -966,15 +676,17 @@ class Simplex:
     ----------
     tree
         What to walk.
+    in_frame
+        Whether cells live in the space of the first layer's rows, instead of that of the inputs; by default, where inputs are many times as many.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, *, in_frame: bool | None = None) -> None:
         """Lay out the network in plain arrays and find the root's vertex."""
         scaled = tree.scaled
         layers, units, domain = len(scaled.weights), tree.units, len(scaled.constants)
         first, inputs = scaled.weights[0].shape
         self._units, self._pace, self._careful = units, 16.0, False
-        self._identity = first + domain >= inputs
+        self._identity = not (inputs > _LONG * (first + domain) if in_frame is None else in_frame)
         normals = np.vstack([scaled.weights[0], scaled.normals])
         sizes = np.abs(normals).sum(axis=1)
         if self._identity:
@@ -999,7 +711,8 @@ class Simplex:
         self._errors[:first] = np.where(sizes[:first] > 0.0, _FIRST * EPS * tree.magnitudes, 0.0)
         most = domain + units + MOST_FACES + 3
         basis = min(p, inputs, most) + 1
-        state = 8 * (basis * basis + 2 * p + 4 * basis) + 4 * inputs
+        lines, across, along = (inputs + 4, most, 5 * p) if self._identity else (basis, basis, 2 * p + basis)
+        state = 8 * (lines * across + along + 3 * max(lines, across)) + 4 * inputs
         deepest = 3 * MOST_FACES + 7 + min(2 * units, max(8, _STATES // state))
         self._rows = np.zeros((most, p + 3))
         self._frame, self._columns = np.ascontiguousarray(frame), np.ascontiguousarray(frame.T)
@@ -1008,14 +721,14 @@ class Simplex:
         self._start = (rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs) / inputs).astype(np.float32)
         self._light = self._frame.astype(np.float32)
         self._order = np.zeros(2 * inputs + 2, dtype=np.int64)
-        self._lists = np.zeros((deepest, 3, max(basis, 2)), dtype=np.int64)
-        self._inverse = np.zeros((deepest + 1, basis, basis))
-        self._vectors = np.zeros((deepest, 2 * p + basis))
+        self._lists = np.zeros((deepest, 3, max(lines, across, 3)), dtype=np.int64)
+        self._inverse = np.zeros((deepest + 1, lines, across))
+        self._vectors = np.zeros((deepest, along))
         self._costs = np.zeros((deepest, inputs), dtype=np.float32)
         self._prices = np.zeros((4, inputs), dtype=np.float32)
         self._scratch = np.zeros((7, max(inputs, p, basis, most, *widths) + 1))
         self._planes = np.zeros((MOST_FACES + 1, p + 3))
-        self._masks = np.zeros((13, 2048), dtype=np.int64)
+        self._masks = np.zeros((14, 2048), dtype=np.int64)
         self._signs = np.zeros(units + 1, dtype=np.int8)
         self._nodes = np.zeros((units + 1, 4), dtype=np.int64)
         self._left = np.zeros((64, units + 4), dtype=np.int64)
@@ -1039,8 +752,16 @@ class Simplex:
                 row[p + 1] = max(row[:p] @ self._gram @ row[:p], 1e-30)
                 self._domain += 1
         root = len(self._lists) - 1
-        _restart(root, self._identity, self._columns, self._lists, self._vectors, self._costs, self._start)
-        return _solve(root, self._domain, self._domain, *self._program()) == FEASIBLE
+        if self._identity:
+            state = (self._rows, self._lists, self._inverse, self._vectors)
+            tableau.restart(root, self._domain, self._domain, *state, self._start)
+            status = tableau.solve(
+                root, self._domain, self._domain, self._frame, self._start, *state, self._scratch, self._counters
+            )
+        else:
+            framed.restart(root, self._columns, self._lists, self._vectors, self._costs, self._start)
+            status = framed.solve(root, self._domain, self._domain, *self._program()[1:])
+        return status == FEASIBLE
 
     def _program(self) -> tuple[Any, ...]:
         frame = (self._identity, self._gram, self._frame, self._light, self._columns, self._start)
@@ -1114,7 +835,7 @@ class Simplex:
         self._nodes[:, 0] = 0
         self._stable_at[:] = self._units + 1
         self._active[self._unit_of] = 0
-        _copy(len(self._lists) - 1, 0, self._lists, self._inverse, self._vectors, self._costs)
+        _copy(len(self._lists) - 1, 0, self._identity, self._lists, self._inverse, self._vectors, self._costs)
 
     def _open(self, node: Node) -> list[Node]:
         """What is left of the walk: the sides that wait, and the node where it stands."""
@@ -1208,8 +929,10 @@ class Search(Simplex):
 
     def point(self) -> Floats:
         """The inputs, scaled to [-1, 1], of the vertex that proves the region found last."""
-        s = self._counters[STATE]
-        size, p = self._lists[s, 2, 0], len(self._frame)
+        s, p = self._counters[STATE], len(self._frame)
+        if self._identity:
+            return self._vectors[s, p : 2 * p].copy()
+        size = self._lists[s, 2, 0]
         point = np.where(self._costs[s] > 0.0, EDGE, -EDGE)
         tight, basic = self._lists[s, 0, :size], self._lists[s, 1, :size]
         point[basic] = 0.0

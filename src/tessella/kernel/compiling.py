@@ -8,7 +8,7 @@ from typing import Any
 from numba import njit
 
 
-def compiler(*sources: str, **more: bool) -> Callable[[Any], Any]:
+def compiler(*sources: str, **more: bool | str) -> Callable[[Any], Any]:
     """A decorator that compiles a function with Numba.
 
     Sums may be reordered and products fused, but numbers stay numbers: infinities and what is not a number mean what they mean.
