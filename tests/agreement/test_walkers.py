@@ -1,7 +1,8 @@
-"""The walk by points against an exact oracle, and against the walk by linear programs alone.
+"""The walks by points and by linear programs against an exact oracle, and against each other.
 
-It is made for many inputs and wide first layers, where no oracle can follow.  So small odd networks get every input sixteen times, each with
-a sixteenth of its weight: as many regions, exactly.  Many more, by hand, from the folder ``tests``::
+The one by linear programs, in both kinds of coordinates, is given small odd networks that would be counted by vertices.
+The one by points is made for many inputs and wide first layers, where no oracle can follow.  So small odd networks get every input sixteen
+times, each with a sixteenth of its weight: as many regions, exactly.  Many more, by hand, from the folder ``tests``::
 
     python -m agreement.test_walkers 1000 20000        # from seed 1000 on, 20,000 networks
 """
@@ -64,6 +65,19 @@ def test_counts_by_points_are_exact(block):
     assert [text for text in wrong if text] == []
 
 
+@pytest.mark.parametrize("in_frame", [False, True])
+@pytest.mark.parametrize("block", range(4))
+def test_counts_by_linear_programs_are_exact(block, in_frame):
+    wrong = []
+    for seed in range(block * BLOCK, (block + 1) * BLOCK):
+        case = random_case([2022, seed], 300)
+        tree = Tree.of(tessella.stability(case.network, case.domain, method="interval"))
+        if tree.units:
+            found, true = walked(Simplex(tree, in_frame=in_frame), tree), count_regions(*case)
+            wrong += [] if found == true else [f"seed {seed}: {found}, but {true} regions, {case.network} on {case.domain}"]
+    assert wrong == []
+
+
 def wide_tree(seed, small_biases):
     rng = np.random.default_rng(seed)
     sizes = [int(rng.integers(15, 40)), int(rng.integers(8, 11)), *(int(size) for size in rng.integers(2, 6, rng.integers(1, 3)))]
@@ -77,9 +91,10 @@ def wide_tree(seed, small_biases):
 
 @pytest.mark.parametrize("small_biases", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_both_walks_count_the_same(seed, small_biases):
+def test_all_walks_count_the_same(seed, small_biases):
     tree = wide_tree(seed, small_biases)
-    assert walked(Hulls(tree), tree) == walked(Simplex(tree), tree) > 100
+    in_frame, in_inputs = (walked(Simplex(tree, in_frame=choice), tree) for choice in (True, False))
+    assert walked(Hulls(tree), tree) == in_frame == in_inputs > 100
 
 
 def test_slices_of_any_length_add_up():

@@ -1,7 +1,7 @@
 """The walk over cells held as linear programs, compiled with Numba: any number of inputs.
 
 **Coordinates.**  A cell is a stack of rows a.z + b >= 0, scaled to sum(|a|) + |b| = 1, so that all values lie in [-1, 1].  Mostly z is the inputs u, scaled
-to [-1, 1]^n.  Where these are many times as many as the first layer's rows (and the domain's), it is these rows, of which all others are combinations.
+to [-1, 1]^n.  Where these are many, and more than the first layer's rows (and the domain's), it is these rows, of which all others are combinations.
 
 **The linear program** is a bounded dual simplex that only looks for a point.  Its costs are random and generic, so it hardly ever
 meets ties, and any basis stays dual feasible when a row is pushed or popped.  One iteration takes out the worst violated row or input and
@@ -63,7 +63,7 @@ from tessella.parallel import Stop
 DONE, MORE, FOUND = 0, 1, 2
 
 _FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
-_LONG = 6  # times as many inputs as first rows: then cells live in the space of these
+_SHORT, _LONG = 100, 6  # cells live in the space of inputs up to so many, unless these are so many times the first rows
 MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
 _ENTERED = -9
 _CHUNK = 0.01  # seconds between looks at the clock
@@ -677,7 +677,7 @@ class Simplex:
     tree
         What to walk.
     in_frame
-        Whether cells live in the space of the first layer's rows, instead of that of the inputs; by default, where inputs are many times as many.
+        Whether cells live in the space of the first layer's rows, instead of that of the inputs; by default, where inputs are many.
     """
 
     def __init__(self, tree: Tree, *, in_frame: bool | None = None) -> None:
@@ -686,7 +686,8 @@ class Simplex:
         layers, units, domain = len(scaled.weights), tree.units, len(scaled.constants)
         first, inputs = scaled.weights[0].shape
         self._units, self._pace, self._careful = units, 16.0, False
-        self._identity = not (inputs > _LONG * (first + domain) if in_frame is None else in_frame)
+        rows = first + domain
+        self._identity = rows >= inputs or inputs <= min(_SHORT, _LONG * rows) if in_frame is None else not in_frame
         normals = np.vstack([scaled.weights[0], scaled.normals])
         sizes = np.abs(normals).sum(axis=1)
         if self._identity:
