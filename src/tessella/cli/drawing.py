@@ -138,7 +138,7 @@ def print_count(title: str, found: Count, *, quiet: bool) -> None:
 
 def _how(found: Count) -> str:
     """What it took, in one line."""
-    proved = "Both are proved" + (f"; {100.0 * found.share:.2g} % of the tree is done" if found.share else "")
+    proved = "Both are proved" + (f"; about {100.0 * found.share:.2g} % of the tree is done" if found.share else "")
     if found.status is Status.FINISHED:
         proved = "Proved" if found.proved else "The first is proved; that there are no more is the solver's word"
     tests = f"{found.tests:,} tests, " if found.tests else ""
@@ -365,7 +365,7 @@ def _standing(title: str, now: CountProgress) -> Table:
         drawn.add_row(words, format_count(value, side), f"2^{format_maps(value, side)}")
     left = "" if now.seconds_left is None else f", {format_duration(now.seconds_left)} left"
     speed = f"{now.regions_per_second:,.0f} regions/s"
-    drawn.caption = f"{100.0 * now.share:.3g} % of the tree done, {speed}, {format_duration(now.seconds)}{left}"
+    drawn.caption = f"about {100.0 * now.share:.2g} % of the tree done, {speed}, {format_duration(now.seconds)}{left}"
     drawn.caption_justify = "left"
     return drawn
 

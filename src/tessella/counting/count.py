@@ -52,7 +52,7 @@ class CountProgress:
     regions_per_second
         How fast regions are counted.
     share
-        The part of the tree that is done, from 0 to 1: below a unit with two sides, each side is taken for half of it.
+        About which part of the tree is done, from 0 to 1: by taking each side of a unit for half of it, or by the most regions that there can be in what is left.
     seconds
         Wall time spent, in earlier runs of the same checkpoint too.
     """
@@ -91,7 +91,7 @@ class Count:
     status
         Why it ended.
     share
-        The part of the tree that was done, from 0 to 1.
+        About which part of the tree was done, from 0 to 1.
     """
 
     network: Network

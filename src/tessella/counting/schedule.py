@@ -166,7 +166,7 @@ class Standing(NamedTuple):
     left
         Their part of the tree, where the root has 2**units.
     share
-        The part of the tree that is finished.
+        The part of the tree that is finished: by the halves that sides are taken for, or by what is left of the most regions there can be, whichever is more.
     """
 
     totals: Totals
@@ -239,7 +239,7 @@ class Ledger:
         if lower > upper:
             msg = f"{regions} regions were counted, but at least {lower} and at most {upper} were proved: a fault of Tessella's, please report it"
             raise SolverError(msg)
-        share = 1.0 if standing.finished else max(old.share, 1.0 - standing.left / whole)
+        share = 1.0 if standing.finished else max(old.share, 1.0 - standing.left / whole, 1.0 - standing.above / bound(b""))
         return standing._replace(totals=step.totals._replace(lower=lower, upper=upper), share=share)
 
 
