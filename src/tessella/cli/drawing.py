@@ -365,7 +365,7 @@ def _standing(title: str, now: CountProgress) -> Table:
         drawn.add_row(words, format_count(value, side), f"2^{format_maps(value, side)}")
     left = "" if now.seconds_left is None else f", {format_duration(now.seconds_left)} left"
     speed = f"{now.regions_per_second:,.0f} regions/s"
-    drawn.caption = f"about {100.0 * now.share:.2g} % of the tree done, {speed}, {format_duration(now.seconds)}{left}"
+    drawn.caption = f"{100.0 * now.share:.2g} % of the tree done, {speed}, {format_duration(now.seconds)}{left}"
     drawn.caption_justify = "left"
     return drawn
 
