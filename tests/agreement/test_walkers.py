@@ -8,6 +8,7 @@ times, each with a sixteenth of its weight: as many regions, exactly.  Many more
 """
 
 import sys
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -76,6 +77,44 @@ def test_counts_by_linear_programs_are_exact(block, in_frame):
             found, true = walked(Simplex(tree, in_frame=in_frame), tree), count_regions(*case)
             wrong += [] if found == true else [f"seed {seed}: {found}, but {true} regions, {case.network} on {case.domain}"]
     assert wrong == []
+
+
+def counted(layers, lower, upper, matrix=None, offset=None):
+    """What the walk by linear programs and estimates say, and the truth."""
+    network = tessella.Network(tuple(tessella.Layer(*layer) for layer in layers))
+    box = tessella.Box(lower, upper)
+    domain = box if matrix is None else tessella.Polytope(matrix, offset, box)
+    tree = Tree.of(tessella.stability(network, domain, method="interval"))
+    found = {walked(Simplex(tree, in_frame=in_frame), tree) for in_frame in (False, True)}
+    return found | {tessella.estimate(network, domain, probes=20).lower}, count_regions(layers, lower, upper, matrix, offset)
+
+
+@pytest.mark.parametrize("far", [2.0**24, 2.0**30, 2.0**36, 2.0**40])
+def test_an_inequality_far_from_the_origin_is_not_trusted_beyond_its_rounding(far):
+    lower, upper = -np.ones(7), np.ones(7)
+    lower[1], upper[1] = far, far + 1.0
+    row, offset = np.array([1.0, 0.7, 0.0, 0.0, 0.0, 0.0, 0.0]), 0.7 * far + 0.25
+    exactly, rounded = float(Fraction(offset) - Fraction(0.7) * Fraction(far)), (offset - 0.7 * (far + 0.5)) + 0.35
+    for bend in np.linspace(exactly, rounded, 5)[1:-1]:  # between what it says of the first input, and what it seems to say
+        layers = [(np.eye(7)[[0, 2]], np.array([-bend, 0.1]), np.ones(2, dtype=bool))]
+        found, true = counted(layers, lower, upper, row[None], np.array([offset]))
+        assert found == {true}
+
+
+@pytest.mark.parametrize("seed", range(40, 56))
+def test_a_unit_that_reads_fixed_inputs_only_is_not_taken_for_exact(seed):
+    rng = np.random.default_rng([4, seed])
+    lower, upper, constant = -np.ones(10), np.ones(10), np.zeros(10)
+    lower[7:] = upper[7:] = rng.uniform(5.0, 12.0, 3)
+    constant[7:] = np.round(4.0 * rng.standard_normal(3)) * 2500.0
+    bias = -float(sum(Fraction(weight) * Fraction(value) for weight, value in zip(constant, lower, strict=True)))
+    both, one = np.ones(2, dtype=bool), np.ones(1, dtype=bool)
+    layers = [
+        (np.vstack([constant, np.eye(10)[0]]), np.array([bias, 0.25]), both),  # nearly 0, and what is left becomes large
+        (np.array([[1e12, 1.0]]), np.array([-0.5]), one),
+    ]
+    found, true = counted(layers, lower, upper)
+    assert found == {true}
 
 
 def wide_tree(seed, small_biases):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from tessella.counting import probe
 from tessella.counting.local import LocalBound
+from tessella.counting.rows import UNHARMFUL
 from tessella.counting.tree import Tree
 from tessella.counting.zonotope import DIMENSIONS
 from tessella.network import Floats
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 Integers = npt.NDArray[np.int64]
 
-_EPS = 2.220446049250313e-16
-_FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
 _AHEAD = 64  # units; wider layers are decided one by one
 _CLASSES = 48  # regressions per layer
@@ -267,17 +266,16 @@ class Descents:
         self._logs = _logarithms(max(widths), p)
         self._options = np.array([population, lazy, 0], dtype=np.int64)
         rows = np.column_stack([base[:first], scaled.biases[0]])
-        errors = np.where(sizes[:first] > 0.0, _FIRST * _EPS * tree.magnitudes, 0.0)
-        held = self._root(slots, base[first:], scaled.constants)
-        self._frame: tuple[Any, ...] = (held, slots, np.ascontiguousarray(rows), errors)
+        held = self._root(slots, base[first:], scaled.constants, tree.domain_errors)
+        self._frame: tuple[Any, ...] = (held, slots, np.ascontiguousarray(rows), tree.errors)
 
-    def _root(self, root: int, normals: Floats, constants: Floats) -> int:
+    def _root(self, root: int, normals: Floats, constants: Floats, errors: Floats) -> int:
         """A vertex of the domain; how many of its inequalities are rows."""
         identity, gram, frame, light, columns, rows, *state, counters = self._program
         lists, inverse, places, sides, scratch, _order, _prices = state
         p, held = len(gram), 0
         self.starts = bool(probe.refresh(root, 0, identity, frame, columns, rows, lists, inverse, places, sides, scratch))
-        for normal, constant in zip(normals, constants, strict=True):
+        for normal, constant, error in zip(normals, constants, errors, strict=True):
             if np.any(normal != 0.0):
                 row, size = rows[root, held], np.abs(normal).sum() + abs(constant)
                 row[:p], row[p] = normal / size, constant / size
@@ -297,7 +295,7 @@ class Descents:
                     *self._nodes[4:8],
                     counters,
                 )
-                self.starts = self.starts and found == probe.FEASIBLE
+                self.starts = self.starts and found == probe.FEASIBLE and bool(error <= UNHARMFUL * size)
                 held += 1
         self._corners(root, rows[root, :held])
         return held

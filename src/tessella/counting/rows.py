@@ -13,6 +13,7 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 ROUNDING = 1e-12  # the largest relative error of a row that is trusted
+UNHARMFUL = 1e-10  # the same of an inequality of the domain, of which nothing is composed: a tenth of the margin
 EPS = 2.220446049250313e-16
 _FEW = 16  # breakpoints that are put in order
 

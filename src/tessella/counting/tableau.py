@@ -268,7 +268,7 @@ def solve(
     while True:
         at = _worst(s, lists, table, scratch)
         if at < 0:
-            if _is_inside(s, equal, rows, lists, table, vectors):
+            if lists[s, 2, 1] < _REBUILD_EVERY and _is_inside(s, equal, rows, lists, table, vectors):
                 return FEASIBLE
             if lists[s, 2, 1] == 0 or not _rebuild(s, equal, rows, lists, table, vectors, start, scratch):
                 return UNCLEAR

@@ -19,6 +19,8 @@ from tessella.network import Floats, Mask, Network
 from tessella.parallel import Stop
 from tessella.stability import Stability
 
+_EPS = 2.220446049250313e-16
+_ROUNDINGS = 32.0  # in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
 _SMALL = 50_000_000  # products of exact numbers to compose a cell's rows
 
 
@@ -132,7 +134,7 @@ class Tree:
         normals, constants = np.zeros((0, int(free.sum()))), np.zeros(0)
         if isinstance(self.domain, Polytope):
             normals = -self.domain.matrix[:, free] * radius[free]
-            constants = self.domain.offset - self.domain.matrix @ centre
+            constants = self.domain.offset - (self.domain.matrix * centre).sum(axis=1)
         return Scaled(tuple(weights), tuple(biases), tuple(layer.rectified for layer in layers), normals, constants)
 
     @cached_property
@@ -140,3 +142,17 @@ class Tree:
         """How large the numbers are that add up to each first unit's preactivation: what its rounding error is relative to."""
         box, layer = self.domain.box, self.network.layers[0]
         return np.abs(layer.dense()) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(layer.bias)
+
+    @cached_property
+    def errors(self) -> Floats:
+        """Bounds on the rounding errors of the first units' rows; what reads nothing, fixed inputs included, is exact."""
+        return np.where(self.network.layers[0].dense().any(axis=1), _ROUNDINGS * _EPS * self.magnitudes, 0.0)
+
+    @cached_property
+    def domain_errors(self) -> Floats:
+        """Bounds on the rounding errors of the domain's inequalities."""
+        if not isinstance(self.domain, Polytope):
+            return np.zeros(0)
+        box, matrix, offset = self.domain.box, self.domain.matrix, self.domain.offset
+        largest = np.abs(matrix) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(offset)
+        return _ROUNDINGS * _EPS * largest

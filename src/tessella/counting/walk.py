@@ -33,7 +33,6 @@ from tessella.counting.rows import (
     DEEP,
     DOWN,
     EDGE,
-    EPS,
     EXTRA,
     FEASIBLE,
     HARD,
@@ -49,6 +48,7 @@ from tessella.counting.rows import (
     TESTS,
     THIN,
     UNCLEAR,
+    UNHARMFUL,
     combine,
     compose,
     leave,
@@ -62,7 +62,6 @@ from tessella.parallel import Stop
 
 DONE, MORE, FOUND = 0, 1, 2
 
-_FIRST = 32.0  # roundings in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
 _SHORT, _LONG = 100, 6  # cells live in the space of inputs up to so many, unless these are so many times the first rows
 MOST_FACES = 12  # hyperplanes of the last layer that are counted at once
 _ENTERED = -9
@@ -709,7 +708,7 @@ class Simplex:
         self._combined = np.zeros((len(rectified), p + 1))
         self._combined[:first, :p], self._combined[:first, p] = base[:first], scaled.biases[0]
         self._errors = np.zeros(len(rectified))
-        self._errors[:first] = np.where(sizes[:first] > 0.0, _FIRST * EPS * tree.magnitudes, 0.0)
+        self._errors[:first] = tree.errors
         most = domain + units + MOST_FACES + 3
         basis = min(p, inputs, most) + 1
         lines, across, along = (inputs + 4, most, 5 * p) if self._identity else (basis, basis, 2 * p + basis)
@@ -740,18 +739,20 @@ class Simplex:
         self._stable_at = np.zeros(units, dtype=np.int64)
         self._counters = np.zeros(16, dtype=np.int64)
         self._domain = 0
-        self._exists = self._root(base[first:], scaled.constants)
+        self._exists = self._root(base[first:], scaled.constants, tree.domain_errors)
 
-    def _root(self, normals: Floats, constants: Floats) -> bool:
-        """A point of the domain."""
+    def _root(self, normals: Floats, constants: Floats, errors: Floats) -> bool:
+        """Whether a point of the domain is found; not where an inequality's rounding error may be more than margins allow for."""
         p = len(self._frame)
-        for normal, constant in zip(normals, constants, strict=True):
+        for normal, constant, error in zip(normals, constants, errors, strict=True):
             size = np.abs(normal).sum() + abs(constant)
             if np.any(normal != 0.0):
                 row = self._rows[self._domain]
                 row[:p], row[p] = normal / size, constant / size
                 row[p + 1] = max(row[:p] @ self._gram @ row[:p], 1e-30)
                 self._domain += 1
+                if not error <= UNHARMFUL * size:
+                    return False
         root = len(self._lists) - 1
         if self._identity:
             state = (self._rows, self._lists, self._inverse, self._vectors)
