@@ -212,7 +212,7 @@ class Descents:
             self._identity,
             frame @ frame.T,
             np.ascontiguousarray(frame),
-            frame.astype(np.float32),
+            np.ascontiguousarray(frame, dtype=np.float32),
             np.ascontiguousarray(frame.T),
             np.zeros((slots + 1, most, p + 2)),
             np.zeros((slots + 1, 3, max(basis, 2)), dtype=np.int64),
