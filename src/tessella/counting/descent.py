@@ -257,7 +257,7 @@ class Descents:
         self._proofs = (np.full((2 * len(rectified), basis + 2), -1, dtype=np.int64), np.zeros((2 * len(rectified), basis + 2)))
         few = not self._identity and inputs >= _MANY and p <= DIMENSIONS
         self._low = (
-            np.zeros((most if few else 0, p + 3)),
+            np.zeros((p + 3 if few else 0, most)),
             np.full((2 * len(rectified) + 1, p), -1, dtype=np.int64),
             np.zeros((p + 1, _CUTS)),
             np.zeros(p, dtype=np.int64),

@@ -18,6 +18,9 @@ pattern of signs occurs.  A small simplex method over weights of the points deci
 combination of the hyperplanes that is negative at all points: if it is negative in the whole cell, which a linear program tells, the set does
 not meet there, and if not, that program finds a further point.
 
+**Proofs** that a unit has one sign are kept: in a layer whose inputs come from units in the same state, one holds in all cells that lie on the same side of the
+few units it is made of, and there nothing is asked.
+
 **The middle** of a cell's points is where others are pulled to.  If it is too close to a wall for that, vertices far from that wall make a deeper one.
 """
 
@@ -75,6 +78,8 @@ _REFACTOR_EVERY = 120
 _RESTARTS = 4
 _SHALLOW = 1e-6  # how close to a wall the middle of points may be before a deeper one is looked for
 _DEEPER = 12  # vertices for a deeper one
+_FAR = 1e-9  # how far from all walls the middle must be for points to be pulled there
+_PROOFS, _LONGEST = 16, 15  # proofs kept of a unit's sign, and how many other units they may be made of
 _ROUNDS = 300  # points added for one set of hyperplanes
 _POOLED = 10  # place of a counter: points that ever came into the pool
 
@@ -242,44 +247,67 @@ def _adopt(start: int, codes: Any, bases: Any, picks: Any, tight: Any, corner: F
 
 
 @_compiled
-def _maximise(
-    r: int, b: int, key: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
-) -> int:
-    """Whether row r is positive somewhere in the cell of the rows before it.
-
-    If so, row 1 of ``spots`` is such a point, and row 2 one that lies deeper in the cell.
-    """
-    n, p = columns.shape
-    y = 2 * p
-    counters[TESTS] += 1
+def _centre(b: int, r: int, blocks: Floats, held: Any, rows: Floats, scratch: Floats) -> float:
+    """The middle of block b, in scratch 5, and the first r rows there, in scratch 6: the least of them, negative if the block is empty."""
+    p, count = blocks.shape[2], held[b]
     for c in range(p):
         scratch[5, c] = 0.0
-    for i in range(held[b]):
+    for i in range(count):
         for c in range(p):
             scratch[5, c] += blocks[b, i, c]
+    share, least = 1.0 / max(count, 1), 1.0 if count > 0 else -1.0
     for c in range(p):
-        scratch[5, c] /= held[b]
-    deep = held[b] > 0
-    for row in range(r + 1):
+        scratch[5, c] *= share
+    for row in range(r):
         total = rows[row, p]
         for c in range(p):
             total += rows[row, c] * scratch[5, c]
         scratch[6, row] = total
-        deep = deep and (row == r or total > 2.0 * _SLACK)
+        least = min(least, total)
+    return least
+
+
+@_compiled
+def _stand(r: int, rows: Floats, walls: Floats) -> None:
+    """Copy a row to the walls, which have a column for each."""
+    for c in range(len(walls)):
+        walls[c, r] = rows[r, c]
+
+
+@_compiled
+def _maximise(
+    r: int, deep: bool, key: int, position: int, row_of: Any, codes: Any, bases: Any,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
+) -> int:
+    """Whether row r is positive somewhere in the cell of the rows before it, whose middle is in scratch 5 and 6, and ``deep`` or not.
+
+    If so, row 1 of ``spots`` is such a point, and row 2 one that lies deeper in the cell.  If not, row 0 of ``picks`` lists the rows that prove it, and their number is in row 1.
+    """
+    n, p = columns.shape
+    y = 2 * p
+    counters[TESTS] += 1
+    scratch[6, r] = rows[r, p]
+    for c in range(p):
+        scratch[6, r] += rows[r, c] * scratch[5, c]
     low = deep and p <= DIMENSIONS
     if low:
+        _stand(r, rows, walls)
         last = len(kept) - 1
         for i in range(p):
             code = kept[key, i]
             if 0 <= code < CUT:
                 code = row_of[code] if code < position else -1
             kept[last, i] = code
-        status = decide(r, kept[last], _SEEN, gram, inward, frame, light, rows, cuts, tight, corner, newton, some, spots, scratch, order, prices, counters)
+        status = decide(r, kept[last], _SEEN, gram, inward, frame, light, walls, cuts, tight, corner, newton, spots, scratch, prices, counters)
         if status != UNCLEAR:
             for i in range(p):
                 kept[key, i] = codes[tight[i]] if 0 <= tight[i] < CUT else tight[i]
+            picks[1, 0] = 0
+            for i in range(p):
+                if 0 <= tight[i] < CUT and corner[p + 2, i] > 0.0:
+                    picks[0, picks[1, 0]] = tight[i]
+                    picks[1, 0] += 1
             return status
     start = key if bases[key, 0] >= 0 else len(bases) - 1
     if low:
@@ -373,6 +401,11 @@ def _maximise(
                 _save(key, codes, bases, lists)
                 if low:
                     cut(frame, cuts, tight, scratch, counters)
+                picks[1, 0] = 0
+                for i in range(k):
+                    if vectors[0, y + i] > 0.0:
+                        picks[0, picks[1, 0]] = lists[0, 0, i]
+                        picks[1, 0] += 1
                 return INFEASIBLE
             if leaving < 0:
                 # the middle may lie too close to a wall: halfway to the vertex it is better, if the cell is not thin
@@ -515,7 +548,7 @@ def _closest(r: int, at: int, rows: Floats, spots: Floats) -> tuple[float, int]:
 def _deepen(
     r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
 ) -> bool:
     """Give block b a point deep in the cell of the first r rows, if the middle of its points is not: whether that made it deeper.
 
@@ -529,13 +562,14 @@ def _deepen(
     least, near = _closest(r, spare, rows, spots)
     if least > _SHALLOW:
         return False
+    deep = _centre(b, r, blocks, held, rows, scratch) > 2.0 * _SLACK
     for c in range(p + 3):
         rows[r + 1, c] = rows[r, c]
     deepest = least
     for step in range(_DEEPER):
         for c in range(p + 3):
             rows[r, c] = rows[near, c]
-        if _maximise(r, b, len(bases) - 1, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters) == INFEASIBLE:  # there is no such cell: nothing was found
+        if _maximise(r, deep, len(bases) - 1, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters) == INFEASIBLE:  # there is no such cell: nothing was found
             break
         share = 1.0 / (step + 1)
         for c in range(p):
@@ -605,26 +639,13 @@ def _inherit(b: int, r: int, blocks: Floats, held: Any, rows: Floats, scratch: F
 
 
 @_compiled
-def _pull(b: int, r: int, blocks: Floats, held: Any, pool: Floats, rows: Floats, scratch: Floats, values: Floats, counters: Any) -> int:
-    """Pull the points of the pool into the cell of the first r rows, towards the middle of block b: how far, as shares; how many points."""
-    p, size, last = blocks.shape[2], min(counters[_POOLED], pool.shape[1]), len(values) - 1
-    for c in range(p):
-        scratch[5, c] = 0.0
-    if held[b] == 0:
-        return 0
-    for i in range(held[b]):
-        for c in range(p):
-            scratch[5, c] += blocks[b, i, c]
-    for c in range(p):
-        scratch[5, c] /= held[b]
+def _pull(r: int, pool: Floats, rows: Floats, scratch: Floats, values: Floats, counters: Any) -> int:
+    """Pull the points of the pool into the cell of the first r rows, towards its middle: how far, as shares; how many points."""
+    p, size, last = len(pool), min(counters[_POOLED], pool.shape[1]), len(values) - 1
     for k in range(size):
         values[last, k] = 1.0
     for row in range(r):
-        middle = rows[row, p]
-        for c in range(p):
-            middle += rows[row, c] * scratch[5, c]
-        if middle < 1e-9:
-            return 0
+        middle = scratch[6, row]
         for k in range(size):
             values[last - 1, k] = middle - rows[row, p]
         for c in range(p):
@@ -640,13 +661,15 @@ def _pull(b: int, r: int, blocks: Floats, held: Any, pool: Floats, rows: Floats,
 
 
 @_compiled
-def _spread(f: int, r: int, size: int, b: int, blocks: Floats, held: Any, pool: Floats, rows: Floats, scratch: Floats, values: Floats) -> None:
-    """The values of row r at the pulled points of the pool, then at those of block b, in row f of ``values``."""
+def _spread(
+    f: int, r: int, size: int, b: int, at: int, middles: Floats, blocks: Floats, held: Any, pool: Floats, rows: Floats, values: Floats
+) -> None:
+    """The values of row r at the points of the pool, pulled to a middle, then at those of block b, in row f of ``values``."""
     p, last = blocks.shape[2], len(values) - 1
     if size:
         middle = rows[r, p]
         for c in range(p):
-            middle += rows[r, c] * scratch[5, c]
+            middle += rows[r, c] * middles[at, c]
         for k in range(size):
             values[f, k] = rows[r, p] - middle
         for c in range(p):
@@ -785,14 +808,14 @@ def _faces(
     position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
 ) -> int:
     """Cells that the units from ``position`` on make of this cell; -1 if they are too many, -2 if not in general position.
 
     Rows of ``masks``: known non-faces, then per level: set, candidates, good ones, next candidate, total; units of the hyperplanes.
     """
     p = combined.shape[1] - 1
-    crossing, size, pulled, found = 0, 0, False, 0
+    crossing, size, pulled, found, deep = 0, 0, False, 0, False
     for u in range(position, len(unit_of)):
         if stable_at[u] <= position:
             continue
@@ -806,12 +829,12 @@ def _faces(
             continue
         place(unit_of[u], 1.0, r, False, gram, combined, errors, rows)
         if not pulled:
-            size, pulled = _pull(b, r, blocks, held, pool, rows, scratch, values, counters), True
+            least, pulled = _centre(b, r, blocks, held, rows, scratch), True
+            deep = least > 2.0 * _SLACK
+            size = _pull(r, pool, rows, scratch, values, counters) if least > _FAR else 0
             for c in range(p):
                 planes[len(planes) - 1, c] = scratch[5, c]
-        for c in range(p):
-            scratch[5, c] = planes[len(planes) - 1, c]
-        _spread(crossing, r, size, b, blocks, held, pool, rows, scratch, values)
+        _spread(crossing, r, size, b, len(planes) - 1, planes, blocks, held, pool, rows, values)
         high, low = 0.0, 0.0
         for i in range(size + held[b]):
             high = max(high, values[crossing, i])
@@ -822,7 +845,7 @@ def _faces(
                 for c in range(p + 1):
                     rows[r, c] = -rows[r, c]
             key = 2 * u + 1 if positive else 2 * u
-            status = _maximise(r, b, key, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
+            status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
             if status == UNCLEAR:
                 return -2
             if status == INFEASIBLE:
@@ -915,7 +938,7 @@ def _faces(
                     for j in range(d):
                         key = key * 31 + masks[6, int(hull[level + 1, top, j])]
                     key = 2 * len(unit_of) + key % _SETS
-                    status = _maximise(r, b, key, position, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
+                    status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
                 if status == UNCLEAR:
                     return -2
                 if status == INFEASIBLE:
@@ -947,12 +970,41 @@ def _faces(
 
 
 @_compiled
+def _keep(key: int, picks: Any, codes: Any, signs: Any, proofs: Any) -> None:
+    """Keep which signs of other units prove that a unit has no other sign: they do so wherever the layers before its own are in the same state."""
+    size, found = picks[1, 0], 0
+    if size >= proofs.shape[2]:
+        return
+    at = 1 + proofs[key, 0, 0] % (proofs.shape[1] - 1)
+    proofs[key, 0, 0] += 1
+    for i in range(size):
+        unit = codes[picks[0, i]]
+        if unit >= 0:
+            found += 1
+            proofs[key, at, found] = 2 * unit + signs[unit]
+    proofs[key, at, 0] = found
+
+
+@_compiled
+def _settled(u: int, signs: Any, proofs: Any) -> int:
+    """The sign of a unit that a proof from another cell leaves, or -1: it holds where the units it is made of have the same signs."""
+    for key in range(2 * u, 2 * u + 2):
+        for at in range(1, 1 + min(proofs[key, 0, 0], proofs.shape[1] - 1)):
+            i = proofs[key, at, 0]
+            while i > 0 and signs[proofs[key, at, i] >> 1] == proofs[key, at, i] & 1:
+                i -= 1
+            if i == 0:
+                return key - 2 * u
+    return -1
+
+
+@_compiled
 def walk_by_points(
-    limit: int, fixed: int, signs: Any, nodes: Any, left: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
+    limit: int, fixed: int, signs: Any, nodes: Any, left: Any, proofs: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
     active: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, some: Any, counters: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
 ) -> int:
     """Go on with the walk until it is done or ``limit`` linear programs were solved.
 
@@ -983,6 +1035,7 @@ def walk_by_points(
             active[g] = signs[u]
             place(g, 1.0 if signs[u] else -1.0, r, False, gram, combined, errors, rows)
             _inherit(b, r, blocks, held, rows, scratch)
+            _stand(r, rows, walls)
             row_of[u], codes[r] = r, u
             b += 1
             r += 1
@@ -997,13 +1050,16 @@ def walk_by_points(
         if u == 0 or layer_of[u - 1] != layer:
             for number in range(layer_of[u - 1] + 1 if u else 1, layer + 1):
                 compose(number, layout, weights, biases, active, combined, errors, scratch)
+            if layer > 0:
+                for other in range(2 * u, 2 * units):
+                    proofs[other, 0, 0] = 0
         if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] != u:
-            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
+            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
             if found > 0:
                 counters[REGIONS] += found
                 down = 0
                 continue
-            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters):
+            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters):
                 continue
             if found == -2:
                 counters[PLAIN] = u
@@ -1018,6 +1074,8 @@ def walk_by_points(
                 break
             down = 0
             continue
+        if quick < 0 and u >= fixed:
+            quick = _settled(u, signs, proofs)
         exists_0, exists_1 = FEASIBLE, FEASIBLE
         if quick < 0:
             place(g, 1.0, r, False, gram, combined, errors, rows)
@@ -1031,10 +1089,15 @@ def walk_by_points(
             above, below = high >= _SEEN, low <= -_SEEN
             if stable_at[u] <= u:
                 quick = 1 if high > -low else 0
-            elif above != below and (u >= fixed or above != (signs[u] == 1)):
-                size = _pull(b, r, blocks, held, pool, rows, scratch, values, counters)
+            deep = False
+            if quick < 0 and not (above and below):
+                least = _centre(b, r, blocks, held, rows, scratch)
+                deep = least > 2.0 * _SLACK
+                size = 0
+                if above != below and least > _FAR and (u >= fixed or above != (signs[u] == 1)):
+                    size = _pull(r, pool, rows, scratch, values, counters)
                 if size:
-                    _spread(0, r, size, b, blocks, held, pool, rows, scratch, values)
+                    _spread(0, r, size, b, 5, scratch, blocks, held, pool, rows, values)
                     sign, best, at = -1.0 if above else 1.0, 0.0, 0
                     for k in range(size):
                         best = max(best, sign * values[0, k])
@@ -1059,9 +1122,10 @@ def walk_by_points(
                     if (above if side else below) or (u < fixed and side != signs[u]):
                         continue
                     place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
-                    outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
-                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters):
-                        outcome = _maximise(r, b, 2 * u + 1 - side, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, cuts, tight, corner, newton, some, counters)
+                    outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
+                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters):
+                        deep = _centre(b, r, blocks, held, rows, scratch) > 2.0 * _SLACK
+                        outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
                     if outcome == FEASIBLE:
                         _throw(spots, pool, counters)
                         slot = min(held[b], blocks.shape[1] - 1 - side)
@@ -1072,6 +1136,8 @@ def walk_by_points(
                             for c in range(p):
                                 blocks[b, held[b], c] = spots[2, c]
                             held[b] += 1
+                    elif outcome == INFEASIBLE:
+                        _keep(2 * u + 1 - side, picks, codes, signs, proofs)
                     if side:
                         exists_1 = outcome
                     else:
@@ -1104,6 +1170,7 @@ def walk_by_points(
         if (exists_0 if chosen else exists_1) != INFEASIBLE:
             place(g, 1.0 if chosen else -1.0, r, False, gram, combined, errors, rows)
             _inherit(b, r, blocks, held, rows, scratch)
+            _stand(r, rows, walls)
             row_of[u], codes[r] = r, u
             b += 1
             r += 1
@@ -1147,11 +1214,12 @@ class Hulls(Simplex):
         self._spots = np.zeros((4, p))
         self._kept = np.full((2 * units + _SETS + 2, p), -1, dtype=np.int64)
         self._inward = np.linalg.pinv(self._gram)
+        self._walls = np.zeros((p + 3, most))
         self._cuts = np.zeros((p + 1, MOST_CUTS))
         self._tight = np.zeros(p, dtype=np.int64)
         self._corner = np.zeros((p + 3, p))
         self._newton = np.zeros((p + 4, p))
-        self._some = np.zeros((p, inputs // 2 + 1), dtype=np.float32)
+        self._transfers = np.zeros((2 * units, _PROOFS + 1, _LONGEST + 1), dtype=np.int64)
         self._picks = np.zeros((4, basis), dtype=np.int64)
         self._bases = np.zeros((2 * units + _SETS + 1, 2 * basis + 2), dtype=np.int64)
         self._bases[:-1, 0] = -1
@@ -1169,13 +1237,14 @@ class Hulls(Simplex):
         frame = (self._gram, self._frame, self._light, self._columns, self._noise)
         basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
         scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32))
-        few = (self._kept, self._inward, self._cuts, self._tight, self._corner, self._newton, self._some)
+        few = (self._kept, self._inward, self._walls, self._cuts, self._tight, self._corner, self._newton)
         status = walk_by_points(
             counters[TESTS] + tests,
             fixed,
             self._signs,
             self._nodes,
             self._left,
+            self._transfers,
             *units,
             *network,
             *last,

@@ -651,7 +651,7 @@ def _refuted(
     p, last = len(tight), len(recalled) - 1
     for row in range(r + 1):
         for c in range(p + 1):
-            stack[row, c] = rows[t, row, c]
+            stack[c, row] = rows[t, row, c]
     for i in range(p):
         code = recalled[key, i]
         if 0 <= code < CUT:
