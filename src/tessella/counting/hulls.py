@@ -60,7 +60,7 @@ from tessella.counting.rows import (
 )
 from tessella.counting.tree import Tree
 from tessella.counting.walk import DONE, MORE, MOST_FACES, Simplex
-from tessella.counting.zonotope import ADDED, CUT, DIMENSIONS, MOST_CUTS, cut, decide
+from tessella.counting.zonotope import ADDED, CUT, DIMENSIONS, MOST_CUTS, cut, decide, deeper
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
@@ -386,7 +386,7 @@ def _maximise(
             got += rows[r, c] * spots[0, c]
         got = scratch[6, r] + (got - scratch[6, r]) / far
         if deep and got >= _SEEN and (got >= _RATIO * bound or leaving < 0):
-            part = 0.5 / far + 0.5 * (-scratch[6, r]) / (far * (got - scratch[6, r]))
+            part = deeper(scratch[6, r], got, far)
             for c in range(p):
                 spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far
                 spots[2, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) * part

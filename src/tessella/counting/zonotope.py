@@ -168,6 +168,15 @@ def _is_cut_off(r: int, walls: Floats, cuts: Floats, tight: Any, corner: Floats,
 
 
 @_inlined
+def deeper(middle: float, value: float, far: float) -> float:
+    """Where a second point lies on the line from the middle to a spot ``far`` times too far away: halfway between the last point in the cell and the row's zero.
+
+    If the row is positive at the middle, it has no zero between, and halfway to the middle.
+    """
+    return (0.5 + 0.5 * middle / (middle - value) if middle < 0.0 else 0.5) / far
+
+
+@_inlined
 def _reach(r: int, walls: Floats, spots: Floats, scratch: Floats) -> float:
     """How many times as far from the middle as it may be spot 0 is, 1 if it is in the cell; row r there, pulled back so far, is put into scratch 7."""
     p, far = len(walls) - 3, 1.0
@@ -310,7 +319,7 @@ def _look(
                 spots[0, c] = total
             far = _reach(r, walls, spots, scratch)
             if scratch[7, 0] >= seen:
-                share = 0.5 / far + 0.5 * (-scratch[6, r]) / (far * (scratch[7, 0] - scratch[6, r]))
+                share = deeper(scratch[6, r], scratch[7, 0], far)
                 for c in range(p):
                     spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far
                     spots[2, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) * share
