@@ -136,6 +136,17 @@ def test_all_walks_count_the_same(seed, small_biases):
     assert walked(Hulls(tree), tree) == in_frame == in_inputs > 100
 
 
+@pytest.mark.parametrize("seed", [139, 7, 8])
+def test_points_do_not_leave_cells_that_nearly_vanish(seed):
+    """Cells at a corner where all units are nearly 0: the middle of a cell, once made deeper, may itself lie on the side that is asked for."""
+    rng = np.random.default_rng([2024, seed])
+    layers = [(rng.standard_normal((rows, columns)), 1e-7 * rng.standard_normal(rows)) for columns, rows in pairwise((9, 4, 8, 2))]
+    network = tessella.Network.from_arrays(layers, relu_output=True)
+    tree = Tree.of(tessella.stability(network, tessella.Box.cube(0.0, 1.0, 9), method="interval"))
+    rectified = [(weight, bias, np.ones(len(bias), dtype=bool)) for weight, bias in layers]
+    assert walked(Hulls(tree), tree) == count_regions(rectified, np.zeros(9), np.ones(9)) > 100
+
+
 def test_slices_of_any_length_add_up():
     tree = wide_tree(3, small_biases=False)
     assert walked(Hulls(tree), tree, seconds=0.0) == walked(Hulls(tree), tree)
