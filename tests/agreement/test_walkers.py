@@ -140,7 +140,9 @@ def test_all_walks_count_the_same(seed, small_biases):
 def test_points_do_not_leave_cells_that_nearly_vanish(seed):
     """Cells at a corner where all units are nearly 0: the middle of a cell, once made deeper, may itself lie on the side that is asked for."""
     rng = np.random.default_rng([2024, seed])
-    layers = [(rng.standard_normal((rows, columns)), 1e-7 * rng.standard_normal(rows)) for columns, rows in pairwise((9, 4, 8, 2))]
+    layers = [
+        (rng.standard_normal((rows, columns)), 1e-7 * rng.standard_normal(rows)) for columns, rows in pairwise((9, 4, 8, 2))
+    ]
     network = tessella.Network.from_arrays(layers, relu_output=True)
     tree = Tree.of(tessella.stability(network, tessella.Box.cube(0.0, 1.0, 9), method="interval"))
     rectified = [(weight, bias, np.ones(len(bias), dtype=bool)) for weight, bias in layers]

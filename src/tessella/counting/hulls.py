@@ -67,7 +67,7 @@ from tessella.network import Floats
 _POINTS = 48  # points kept of a cell
 _POOLS = ((8, 128), (17, 512), (1 << 62, 256))  # below how many dimensions how many points are kept of any cells
 _SETS = 1024  # bases kept of sets of hyperplanes
-_SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a tenth of that at most
+_SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a fifth of that at most
 _SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
 _SURE = 1e-8  # a bound this far below zero is worth a proof

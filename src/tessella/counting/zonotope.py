@@ -24,7 +24,7 @@ from tessella.network import Floats
 DIMENSIONS = 18  # up to so many it pays to ask here
 CUT = 1 << 20  # codes of cuts begin here; those of rows at 0, and bounds of z are negative
 ADDED = 11  # place of a counter: cuts ever added
-MOST_CUTS = 512  # kept
+MOST_CUTS = 128  # kept
 _SLACK = 1e-11  # points stay this far inside their cell
 _SURE = 1e-8  # a bound this far from zero is worth a proof, or a point
 _SHARE = 0.9  # of the bound, where a point is looked for
