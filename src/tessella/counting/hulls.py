@@ -555,14 +555,12 @@ def _deepen(
     The middle of vertices, each of which is as far as can be from the wall that the middle of those before it is closest to.
     """
     p, spare = columns.shape[1], len(spots) - 1
+    deep = _centre(b, r, blocks, held, rows, scratch) > 2.0 * _SLACK
     for c in range(p):
-        spots[spare, c] = 0.0
-        for i in range(held[b]):
-            spots[spare, c] += blocks[b, i, c] / held[b]
+        spots[spare, c] = scratch[5, c]
     least, near = _closest(r, spare, rows, spots)
     if least > _SHALLOW:
         return False
-    deep = _centre(b, r, blocks, held, rows, scratch) > 2.0 * _SLACK
     for c in range(p + 3):
         rows[r + 1, c] = rows[r, c]
     deepest = least
