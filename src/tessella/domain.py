@@ -1,6 +1,7 @@
 """Where inputs come from: a bounded box, or a polytope inside one."""
 
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
@@ -11,6 +12,8 @@ from tessella.network import Floats, Mask, Network, frozen_floats
 from tessella.tolerances import DEFAULT, Tolerances
 
 _MOST_INPUTS = 100_000_000
+_CLOSER = 1e-6  # what a polytope's surroundings are enlarged by, of its box
+_EMPTY = 1e-6  # what a solver's constraints hold up to, and a little more
 
 
 def _frozen(values: object, name: str, ndim: int) -> Floats:
@@ -346,38 +349,67 @@ def _power_of_two(sizes: Floats) -> Floats:
 
 
 def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -> Floats:
-    """The centre of a largest ball in the polytope, where the box's free inputs are scaled to [0, 1]."""
-    from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
-    from scipy.sparse import csr_array, eye_array, hstack, vstack  # noqa: PLC0415
+    """The centre of a largest ball in the polytope, where the box's free inputs are scaled to [0, 1].
 
+    A solver's constraints hold up to 1e-7 or so, which is more than a thin polytope has: its point is asked, exactly, whether it lies inside, and if it
+    does not, the same problem is solved again with its surroundings enlarged.
+    """
     free, width = box.free, box.upper - box.lower
-    rows, limits = matrix[:, free] * width[free], offset - matrix @ box.lower
-    norms = np.linalg.norm(rows, axis=1)
-    if (limits[norms == 0] < 0).any():
+    fixed = ~(matrix[:, free] != 0.0).any(axis=1)
+    if not _holds(matrix[fixed], offset[fixed], box.lower, strictly=False):
         msg = "the polytope is empty: an inequality without any free input does not hold"
         raise DomainError(msg)
-    rows, limits, norms = rows[norms > 0], limits[norms > 0], norms[norms > 0]
     point = np.array(box.lower)
     if not free.any():
         return point
-    count = int(free.sum())
-    walls = vstack([csr_array(rows / norms[:, None]), eye_array(count), -eye_array(count)])
-    limits = np.concatenate([limits / norms, np.ones(count), np.zeros(count)])
+    walls, limits = matrix[~fixed][:, free] * width[free], offset[~fixed] - matrix[~fixed] @ box.lower
+    for norm in (np.inf, 2):  # first the largest entry: squares may underflow
+        size = np.linalg.norm(walls, norm, axis=1)
+        walls, limits = walls / np.where(size > 0.0, size, 1.0)[:, None], limits / np.where(size > 0.0, size, 1.0)
+    at, radius = np.zeros(int(free.sum())), np.inf
+    for size in (1.0, _CLOSER):
+        step, radius = _largest_ball(walls, (limits - walls @ at) / size, -at / size, (1.0 - at) / size)
+        at, radius = np.clip(at + size * step, 0.0, 1.0), size * radius
+        point[free] = np.clip(box.lower[free] + width[free] * at, box.lower[free], box.upper[free])
+        inside = ((box.lower < point) & (point < box.upper))[free].all() and _holds(matrix[~fixed], offset[~fixed], point)
+        if inside and min((limits - walls @ at).min(initial=1.0), at.min(), (1.0 - at).min()) > thinnest:
+            point.flags.writeable = False
+            return point
+        if radius < -_EMPTY:
+            break
+    what = "is empty" if radius < -_EMPTY else "has no interior"
+    msg = (
+        f"the polytope {what}: no ball of radius {thinnest:.0e} of its box was found in it; "
+        "equal ends of the box fix an input instead"
+    )
+    raise DomainError(msg)
+
+
+def _largest_ball(walls: Floats, limits: Floats, lower: Floats, upper: Floats) -> tuple[Floats, float]:
+    """Centre and radius of a largest ball in a polytope whose rows have length 1, in a box; the radius is negative if it is empty."""
+    from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
+    from scipy.sparse import csr_array, eye_array, hstack, vstack  # noqa: PLC0415
+
+    count = len(lower)
+    every = vstack([csr_array(walls), eye_array(count), -eye_array(count)])
+    limits = np.concatenate([limits, upper, -lower])
     found = cast("Any", linprog)(
         np.append(np.zeros(count), -1.0),
-        A_ub=hstack([walls, np.ones((len(limits), 1))], format="csr"),
+        A_ub=hstack([every, np.ones((len(limits), 1))], format="csr"),
         b_ub=limits,
-        bounds=[(0.0, 1.0)] * count + [(-2.0, 2.0)],
+        bounds=[*zip(np.maximum(lower, -1.0), np.minimum(upper, 1.0), strict=True), (-2.0, 2.0)],
         method="highs",
     )
-    radius = float(found.x[-1]) if found.status == 0 else -np.inf
-    if radius <= thinnest:
-        what = "is empty" if radius < -thinnest else "has no interior"
-        msg = (
-            f"the polytope {what}: no ball of radius {thinnest:.0e} of its box fits into it; "
-            "equal ends of the box fix an input instead"
-        )
-        raise DomainError(msg)
-    point[free] += width[free] * found.x[:-1]
-    point.flags.writeable = False
-    return point
+    return (found.x[:-1], float(found.x[-1])) if found.status == 0 else (np.zeros(count), -np.inf)
+
+
+def _holds(matrix: Floats, offset: Floats, point: Floats, *, strictly: bool = True) -> bool:
+    """Whether all inequalities hold at a point: in floating point where that is clear, else exactly."""
+    room = offset - matrix @ point
+    rounding = 2.0 * (matrix.shape[1] + 8) * 2.0**-53 * (np.abs(matrix) @ np.abs(point) + np.abs(offset)) + 1e-290
+    for number in np.flatnonzero(~(room > rounding)).tolist():
+        products = (Fraction(a) * Fraction(x) for a, x in zip(matrix[number].tolist(), point.tolist(), strict=True))
+        exact = Fraction(float(offset[number])) - sum(products)
+        if exact < 0 or (strictly and exact == 0):
+            return False
+    return True

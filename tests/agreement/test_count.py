@@ -5,6 +5,7 @@ The committed seeds take a minute.  Many more, by hand, from the folder ``tests`
     python -m agreement.test_count 1000 20000        # from seed 1000 on, 20,000 networks; a third number makes them larger
 """
 
+import itertools
 import math
 import sys
 from time import perf_counter
@@ -47,6 +48,25 @@ def test_counts_are_exact(block):
 @pytest.mark.parametrize("seed", range(10))
 def test_larger_counts_are_exact(seed):
     assert disagreement(10**6 + seed, largest=5000) is None
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e-15, 1e-13, 1e-12, 1e-11, -1e-15, -1e-13, -1e-11])
+@pytest.mark.parametrize("side", [1.0, 255.0])
+def test_an_inequality_may_pass_very_close_to_where_all_units_are_zero(side, offset):
+    wrong = []
+    for seed in range(12):
+        rng = np.random.default_rng([7, seed])
+        inputs = int(rng.integers(2, 5))
+        sizes = [inputs, *(int(size) for size in rng.integers(1, 4, rng.integers(1, 3)))]
+        layers = [(rng.standard_normal((rows, columns)), np.zeros(rows), True) for columns, rows in itertools.pairwise(sizes)]
+        matrix = rng.standard_normal((2, inputs))
+        matrix[0] -= matrix[0].min() - rng.uniform(-1.0, -0.1)  # the box is on both of its sides
+        lower, upper, offsets = np.zeros(inputs), side * np.ones(inputs), np.array([offset, side])
+        network = tessella.Network.from_arrays([layer[:2] for layer in layers], relu_output=True)
+        found = tessella.count(network, tessella.Polytope(matrix, offsets, tessella.Box(lower, upper)), workers=1)
+        true = count_regions(layers, lower, upper, matrix, offsets)
+        wrong += [] if found.exact == true else [f"seed {seed}: {found}, but {true} regions"]
+    assert wrong == []
 
 
 # --- the oracle itself

@@ -1,5 +1,7 @@
 """Boxes and polytopes: what they hold, and what they refuse."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -105,6 +107,30 @@ def test_polytope_in_many_dimensions_with_fixed_inputs():
 def test_bad_polytopes_get_a_clear_error(make, words):
     with pytest.raises(DomainError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    ("matrix", "offset", "box"),
+    [
+        ([[-0.64], [0.032]], [-2.4e-8, 4.6e-12], Box.cube(0, 1, 1)),  # from 3.8e-8 on, up to 1.4e-10: a solver sees no difference
+        ([[-3.0], [3.0], [1.0]], [-577458.0, 577458.0, 192486.00000000373], Box.cube(192486, 192487, 1)),  # one point
+        ([[0.8827800750732422, 0.39], [-0.8827800750732422, -0.39]], [0.1, -0.1], Box.cube(-1, 1, 2)),  # a segment
+        ([[1.0, 1.0], [-1.0, -1.0]], [0.0, 5e-10], Box.cube(-1, 1, 2)),  # thinner than the tolerance
+    ],
+)
+def test_no_interior_is_noticed_where_a_solver_tolerates_it(matrix, offset, box):
+    with pytest.raises(DomainError, match="no interior"):
+        Polytope(matrix, offset, box)
+
+
+@pytest.mark.parametrize("width", [1e-8, 5e-9])
+@pytest.mark.parametrize("far", [0.0, 0.1, 0.7])
+def test_a_thin_polytope_has_a_point_inside_exactly(width, far):
+    row = [0.3, 0.7, 0.1]
+    thin = Polytope([row, [-entry for entry in row]], [far + width, -far], Box.cube(0, 2, 3))
+    along = sum(Fraction(entry) * Fraction(place) for entry, place in zip(row, thin.centre.tolist(), strict=True))
+    assert Fraction(far) < along < Fraction(far + width)
+    assert ((thin.centre > 0.0) & (thin.centre < 2.0)).all()
 
 
 def test_domains_are_read_only():

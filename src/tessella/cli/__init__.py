@@ -24,7 +24,7 @@ def main() -> None:
     debug = "--debug" in sys.argv[1:]
     with _hearing() as pressed:
         try:
-            code = _run()
+            code = _run(pressed)
         except KeyboardInterrupt:
             code = _STOPPED
         except Exception as error:
@@ -57,9 +57,11 @@ def _hearing() -> Generator[list[int]]:
             signal.signal(signal.SIGINT, before)
 
 
-def _run() -> int | str | None:
+def _run(pressed: list[int]) -> int | str | None:
     from tessella.cli.pictures import app  # noqa: PLC0415  loads the compiler
 
+    if pressed:  # and somebody who was being loaded said nothing
+        return _STOPPED
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a file's name may not exist in the terminal's alphabet

@@ -1234,9 +1234,9 @@ class Vertices:
                 levels.walls[0, 0] |= _IS_APEX
                 levels.cells[0, _APEX] = 1
         levels.ratios[0] = _thickness(0, *levels[:4], path.planes)
-        return all(self._keep(row) for row in _domain_rows(tree))
+        return all(self._keep(row, through_apex=through) for row, through in _domain_rows(tree))
 
-    def _keep(self, row: Floats) -> bool:
+    def _keep(self, row: Floats, *, through_apex: bool) -> bool:
         """Cut the root with an inequality of the domain; False if what is left is not clear."""
         levels, path, dim = self._levels, self._path, self._levels.points.shape[1]
         rows = np.ascontiguousarray(row[None, :, None])
@@ -1246,6 +1246,9 @@ class Vertices:
             return True
         if not values.max() > exact:
             return False
+        if levels.cells[0, _APEX] and not through_apex and values[0] <= exact:  # it may be cut off, or have other corners beside it
+            levels.walls[0, 0] &= ~_IS_APEX
+            levels.cells[0, [_APEX, _CENTRAL]] = 0
         where, scratch = (levels.points, levels.walls), (path.work, path.marks)
         places = np.full((1, 1), -1, dtype=np.int64)  # no unit's
         added = _cut(0, 0, exact, *where, levels.cells, path.planes, path.origins, rows, places, *scratch)
@@ -1308,15 +1311,18 @@ def _central(tree: Tree) -> int:
     return _IS_APEX + sum(1 << slot for slot in np.flatnonzero(ends == 0.0).tolist())
 
 
-def _domain_rows(tree: Tree) -> list[Floats]:
-    """The domain's inequalities that read a free input: coefficients, constant, error, and a flag that nothing makes it smaller."""
+def _domain_rows(tree: Tree) -> list[tuple[Floats, bool]]:
+    """The domain's inequalities that read a free input, and whether the origin lies on them, exactly.
+
+    Of each: coefficients, constant, error, and a flag that nothing makes it smaller.
+    """
     domain, scaled = tree.domain, tree.scaled
     if not isinstance(domain, Polytope):
         return []
     ends = np.maximum(np.abs(domain.box.lower), np.abs(domain.box.upper))
     errors = (domain.dim + 32) * _UNIT * (np.abs(domain.matrix) @ ends + np.abs(domain.offset)) + _TINY
     rows = np.column_stack([scaled.normals, scaled.constants, errors, np.ones(len(errors))])
-    return list(rows[scaled.normals.any(axis=1)])
+    return [(row, offset == 0.0) for row, offset in zip(rows, domain.offset, strict=True) if row[: -3].any()]
 
 
 def _is_moderate(network: _Network, first: Floats) -> bool:
