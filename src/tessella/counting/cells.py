@@ -1246,7 +1246,9 @@ class Vertices:
             return True
         if not values.max() > exact:
             return False
-        if levels.cells[0, _APEX] and not through_apex and values[0] <= exact:  # it may be cut off, or have other corners beside it
+        if (
+            levels.cells[0, _APEX] and not through_apex and values[0] <= exact
+        ):  # it may be cut off, or have other corners beside it
             levels.walls[0, 0] &= ~_IS_APEX
             levels.cells[0, [_APEX, _CENTRAL]] = 0
         where, scratch = (levels.points, levels.walls), (path.work, path.marks)
@@ -1322,7 +1324,7 @@ def _domain_rows(tree: Tree) -> list[tuple[Floats, bool]]:
     ends = np.maximum(np.abs(domain.box.lower), np.abs(domain.box.upper))
     errors = (domain.dim + 32) * _UNIT * (np.abs(domain.matrix) @ ends + np.abs(domain.offset)) + _TINY
     rows = np.column_stack([scaled.normals, scaled.constants, errors, np.ones(len(errors))])
-    return [(row, offset == 0.0) for row, offset in zip(rows, domain.offset, strict=True) if row[: -3].any()]
+    return [(row, offset == 0.0) for row, offset in zip(rows, domain.offset, strict=True) if row[:-3].any()]
 
 
 def _is_moderate(network: _Network, first: Floats) -> bool:

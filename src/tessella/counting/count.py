@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
 from tessella.counting.local import LocalBound
-from tessella.counting.schedule import Ledger, Run
+from tessella.counting.schedule import Ledger, Run, prepare
 from tessella.counting.tree import Node, Tree
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
@@ -188,7 +188,7 @@ def count(  # noqa: PLR0913  one keyword per option
     network, domain
         Of what, and where.
     seconds
-        Stop after this time, with the bounds proved so far; None for no limit.
+        Stop after this time, with the bounds proved so far; None for no limit.  Compiling, once per machine, does not count.
     memory
         Bytes that the workers may hold together: fewer of them are used if all would need more.
     executor
@@ -277,6 +277,11 @@ def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
             rate = (totals.regions - regions) / max(perf_counter() - start, 1e-9)
             clock.progress(CountProgress(totals.lower, totals.upper, rate, ledger.standing.share, clock.seconds()))
 
+    try:
+        taken = prepare(tree) if hands[0] is None and not ledger.standing.finished else 0.0
+    except KeyboardInterrupt:
+        return Status.INTERRUPTED, ledger.standing.totals._replace(seconds=clock.seconds()), ledger.standing.share
+    start, clock.begun, clock.deadline = start + taken, clock.begun + taken, clock.deadline + taken
     run = Run(tree, ledger, clock.begun, clock.deadline, file, report)
     if not ledger.standing.finished:
         run.go(saved, *hands)

@@ -16,10 +16,14 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+import numpy as np
+
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
 from tessella.counting.local import LocalBound
 from tessella.counting.tree import Node, Slice, Tree, Walker
+from tessella.domain import Box
 from tessella.errors import OptionError, SolverError
+from tessella.network import Layer, Network
 from tessella.parallel import Pending, Stop
 
 if TYPE_CHECKING:
@@ -70,6 +74,19 @@ def is_ready(free_dim: int, units: int) -> bool:
     if free_dim <= _PLANES:
         return is_compiled(cells.walk)
     return is_compiled(walk.walk) and (not _is_by_points(units, free_dim) or is_compiled(hulls.walk_by_points))
+
+
+def prepare(tree: Tree) -> float:
+    """Compile what walks a tree, if it is not compiled yet; the seconds that this took."""
+    begun, inputs, units = perf_counter(), tree.domain.free_dim, tree.network.layers[0].units
+    if len(tree.scaled.constants):
+        inputs = min(inputs, _PLANES + 1)  # polytopes are not walked by points
+    if is_ready(inputs, units):
+        return 0.0
+    inputs, units = smallest_alike(inputs, units)
+    fan = Network((Layer(np.eye(units, inputs), np.zeros(units)),))
+    walker_for(Tree(fan, Box.cube(-1.0, 1.0, inputs))).advance([Node()], _SHORT, Stop())
+    return perf_counter() - begun
 
 
 def exact_for(tree: Tree) -> "Exact":
