@@ -59,8 +59,11 @@ def test_estimates_are_unbiased(sizes):
 
 @pytest.mark.parametrize("population", [1, 2, 3])
 @pytest.mark.parametrize("lazy", [False, True])
-def test_every_way_to_descend_is_unbiased(population, lazy):
-    tree = tree_of(network(5, 6, 6, 4, seed=3))
+@pytest.mark.parametrize(
+    "inputs", [5, 140]
+)  # with many inputs, what does not exist is refuted in the first layer's few dimensions
+def test_every_way_to_descend_is_unbiased(population, lazy, inputs):
+    tree = tree_of(network(inputs, 6, 6, 4, seed=3))
     exact = tessella.count(tree.network, tree.domain).exact
     descents = Descents(tree, population=population, lazy=lazy)
     terms = np.exp(descents.rounds(0, 1500, 7, descents.shape.start()).logarithms)

@@ -207,8 +207,9 @@ def test_counts_beyond_floating_point():
 # --- samples
 
 
-def test_samples_are_regions_with_weights():
-    net = network(4, 5, 4, seed=2)
+@pytest.mark.parametrize("inputs", [4, 130])
+def test_samples_are_regions_with_weights(inputs):
+    net = network(inputs, 5, 4, seed=2)
     box = cube(net)
     known = {region.pattern.tobytes() for region in tessella.regions(net, box)}
     drawn = tessella.sample_regions(net, box, 600, rng=1)

@@ -179,10 +179,10 @@ class Descents:
     population
         How many nodes a round keeps.
     lazy
-        Whether linear programs wait until a node is chosen.
+        Whether linear programs wait until a node is chosen; None for where refutations in few dimensions tell most of what they would.
     """
 
-    def __init__(self, tree: Tree, *, population: int = 2, lazy: bool = False) -> None:
+    def __init__(self, tree: Tree, *, population: int = 2, lazy: bool | None = None) -> None:
         """Lay out the network in plain arrays and find the root's vertex."""
         scaled = tree.scaled
         units, domain = tree.units, len(scaled.constants)
@@ -221,7 +221,7 @@ class Descents:
             np.ones((slots + 1, inputs), dtype=np.float32),
             np.zeros((8, longest)),
             np.zeros(max(inputs, probe.POINTS) + 8, dtype=np.int64),
-            np.zeros((2, inputs), dtype=np.float32),
+            np.zeros((3, max(inputs, probe.LANES)), dtype=np.float32),
             self._counters,
         )
         look = np.array([width <= _AHEAD for width in widths])
@@ -264,7 +264,7 @@ class Descents:
             np.zeros((p + 3, p)),
         )
         self._logs = _logarithms(max(widths), p)
-        self._options = np.array([population, lazy, 0], dtype=np.int64)
+        self._options = np.array([population, few if lazy is None else lazy, 0], dtype=np.int64)
         rows = np.column_stack([base[:first], scaled.biases[0]])
         held = self._root(slots, base[first:], scaled.constants, tree.domain_errors)
         self._frame: tuple[Any, ...] = (held, slots, np.ascontiguousarray(rows), tree.errors)

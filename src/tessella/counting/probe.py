@@ -35,7 +35,10 @@ GOAL = 8.0 * MARGIN  # what a point must reach to show a sign
 _ROUNDING = 1e-10  # the largest relative error of a row that is trusted: a tenth of the margin
 _EPS = 1.1102230246251565e-16
 _REFACTOR_EVERY = 40
-_LANES = 8  # inputs that are remembered from one pricing to the next
+LANES, _ENOUGH = (
+    8,
+    np.float32(0.3),
+)  # inputs that are remembered from one pricing to the next, at most, and their least share of the best
 
 POINTS = 64  # per node: their signs fit into one integer
 BASE = 16  # features that every node has
@@ -356,20 +359,20 @@ def climb(
             scratch[3, c] = rows[t, at, c]
         slack, gain, score, constant, weight = -1, 0.0, 0.0, rows[t, at, p], 1.0
         for i in range(k):
-            total = 0.0
-            for q in range(k):
-                total += scratch[2, q] * inverse[t, q, i]
-            scratch[0, i] = -total
-            row = lists[t, 0, i]
+            scratch[0, i], scratch[6, i] = 0.0, 1e-30
+        for q in range(k):
+            rate = scratch[2, q]
+            for i in range(k):
+                scratch[0, i] -= rate * inverse[t, q, i]
+                scratch[6, i] += inverse[t, q, i] * inverse[t, q, i]
+        for i in range(k):
+            total, row = -scratch[0, i], lists[t, 0, i]
             for c in range(p):
                 scratch[3, c] -= total * rows[t, row, c]
             constant -= total * rows[t, row, p]
             weight += abs(total)
             if total > 1e-11:
-                norm = 1e-30
-                for q in range(k):
-                    norm += inverse[t, q, i] * inverse[t, q, i]
-                merit = total / np.sqrt(norm)
+                merit = total / np.sqrt(scratch[6, i])
                 if merit > score:
                     slack, score, gain = i, merit, total
         # inputs: first those that were best last time
@@ -398,19 +401,27 @@ def climb(
                 return UNCLEAR
             for j in range(n):
                 prices[1, j] = -sides[t, j] * prices[0, j]
-            listed, block = 0, (n + _LANES - 1) // _LANES
-            for lane in range(_LANES):
-                low, high = lane * block, min((lane + 1) * block, n)
-                top = np.float32(0.0)
-                for j in range(low, high):
-                    top = max(top, prices[1, j])
-                if top > np.float32(0.0):
-                    j = low
-                    while j < high and prices[1, j] != top:
+            block = n // LANES
+            m0, m1, m2, m3 = prices[1, 0], prices[1, block], prices[1, 2 * block], prices[1, 3 * block]
+            m4, m5, m6, m7 = prices[1, 4 * block], prices[1, 5 * block], prices[1, 6 * block], prices[1, 7 * block]
+            for j in range(block):  # each maximum waits for the one before it
+                m0, m1 = max(m0, prices[1, j]), max(m1, prices[1, j + block])
+                m2, m3 = max(m2, prices[1, j + 2 * block]), max(m3, prices[1, j + 3 * block])
+                m4, m5 = max(m4, prices[1, j + 4 * block]), max(m5, prices[1, j + 5 * block])
+                m6, m7 = max(m6, prices[1, j + 6 * block]), max(m7, prices[1, j + 7 * block])
+            for j in range(LANES * block, n):
+                m7 = max(m7, prices[1, j])
+            prices[2, 0], prices[2, 1], prices[2, 2], prices[2, 3] = m0, m1, m2, m3
+            prices[2, 4], prices[2, 5], prices[2, 6], prices[2, 7] = m4, m5, m6, m7
+            least = _ENOUGH * max(max(max(m0, m1), max(m2, m3)), max(max(m4, m5), max(m6, m7)), np.float32(0.0))
+            listed = 0
+            for lane in range(LANES):
+                top, j = prices[2, lane], lane * block
+                if top > least:
+                    while j < n - 1 and prices[1, j] != top:
                         j += 1
-                    if j < high:
-                        order[listed] = j
-                        listed += 1
+                    order[listed] = j
+                    listed += 1
             enter, merit = -1, 0.0
             for place in range(listed):
                 j = order[place]
@@ -695,7 +706,7 @@ def _survey(
     t: int, programs: bool, layout: Any, combined: Floats, node: Any, status: Any, row_of: Any, codes: Any,
     points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> None:
-    """Settle the units of a node's layer that are left, by points and known proofs, and by linear programs if asked."""
+    """Settle the units of a node's layer that are left: by points, known proofs and refutations, and by linear programs if asked."""
     layer, r, p = node[t, _LAYER], node[t, _ROWS], points.shape[1]
     for stage in range(2 if programs else 1):
         for i in range(layout[layer, 1]):
@@ -714,6 +725,13 @@ def _survey(
                     status[t, g] = 1 if seen == 1 else 0
                     node[t, _LEFT] -= 1
                     counters[REUSED] += 1
+                elif seen and len(stack) and not programs:
+                    _place(t, g, -1.0 if seen == 1 else 1.0, r, identity, gram, combined, rows)
+                    if _refuted(
+                        2 * g + seen - 1, r, t, frame, rows, row_of, codes, status, stack, recalled, cuts, tight, corner, scratch, counters
+                    ):
+                        status[t, g] = 1 if seen == 1 else 0
+                        node[t, _LEFT] -= 1
                 continue
             outcome = INFEASIBLE
             for side in range(1, -1, -1):
