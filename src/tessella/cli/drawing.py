@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -33,6 +34,7 @@ from tessella.upper import UpperBounds
 Tick = Callable[[int, int], None]
 _PAUSE = 0.1  # seconds between updates of a line
 _LINES = 10  # repetitions shown at once
+_NUMBERS = re.compile(r"\[\n[-+.\deE,\s]+\]")  # a line break is never part of a string in JSON
 
 
 def console() -> Console:
@@ -51,8 +53,9 @@ def table(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """A record as indented JSON."""
-    typer.echo(json.dumps(record, indent=2))
+    """A record as indented JSON, with lists of numbers on one line each."""
+    text = json.dumps(record, indent=2)
+    typer.echo(_NUMBERS.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), text))
 
 
 def print_bounds(bounds: Sequence[Bound], title: str, *, quiet: bool) -> None:

@@ -3,8 +3,8 @@
 **Nodes.**  A node is a cell, the layer it has come to, and the set of that layer's units that are still *left*: not known to have one
 sign on the cell.  It is split on the first of these.  A unit's sign is settled by the first that answers: its row alone, the points that are
 known of the cell, a proof that worked in another cell, with many inputs a refutation in the few dimensions of the first layer
-(`tessella.counting.zonotope`), a linear program.  With look-ahead all units of the layer are asked as soon as the cell is there;
-without it only the one that is split on.  Points are the vertices that linear programs ended in; a child takes over those on its side.
+(`tessella.counting.zonotope`), a linear program.  With look-ahead all units of the layer are asked as soon as the cell is there,
+with many inputs by linear programs only once the node is chosen; without it only the one that is split on.  Points are the vertices that linear programs ended in; a child takes over those on its side.
 
 **The linear program** is that of `tessella.counting.walk`, explained there: coordinates z = F.u, a bounded dual simplex with a long-step ratio
 test in single precision, margins that make a point found a proof, and proofs of emptiness in double precision.  What is neither is *thin*.  A
@@ -413,7 +413,7 @@ def climb(
                 m7 = max(m7, prices[1, j])
             prices[2, 0], prices[2, 1], prices[2, 2], prices[2, 3] = m0, m1, m2, m3
             prices[2, 4], prices[2, 5], prices[2, 6], prices[2, 7] = m4, m5, m6, m7
-            least = _ENOUGH * max(max(max(m0, m1), max(m2, m3)), max(max(m4, m5), max(m6, m7)), np.float32(0.0))
+            least = _ENOUGH * max(m0, m1, m2, m3, m4, m5, m6, m7, np.float32(0.0))
             listed = 0
             for lane in range(LANES):
                 top, j = prices[2, lane], lane * block
