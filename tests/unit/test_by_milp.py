@@ -121,6 +121,21 @@ def test_ctrl_c_returns_what_is_known():
     assert not finished
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.011, 0.023, 0.037, 0.053, 0.071])
+def test_ctrl_c_at_any_moment_is_heard(delay, capfd):
+    timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+
+    def begin(number):
+        if number == 1:
+            timer.start()
+
+    found, finished = count_by_milp(tree_of(generic(0, 8, [12, 12])), on_found=begin)
+    timer.join()
+    assert found > 0
+    assert not finished
+    assert capfd.readouterr().err == ""
+
+
 def test_without_scip(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyscipopt", None)
     with pytest.raises(MissingPackage, match="pip install pyscipopt"):

@@ -1,10 +1,12 @@
 """SCIP, through its package pyscipopt."""
 
 import math
+import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -137,16 +139,15 @@ class SCIP:
             self._set(solver, seconds)
             solver.setHeuristics(pyscipopt.SCIP_PARAMSETTING.OFF)
             solver.setSeparating(pyscipopt.SCIP_PARAMSETTING.OFF)
-            solver.setParams(
-                {**_ALL_SOLUTIONS, "misc/catchctrlc": False}
-            )  # SCIP's handler prints; Python's comes with the next visit
+            solver.setParams({**_ALL_SOLUTIONS, "misc/catchctrlc": False})  # SCIP's handler prints
             variables = _load(pyscipopt, solver, model.with_objective(np.zeros(len(model.names)), maximize=False), relaxed=False)
             search = _Search(variables, columns, visit)
             last = {"enfopriority": -9_999_990, "chckpriority": -9_999_990}  # after all others, so that what it sees is feasible
             solver.includeConshdlr(search.handler(pyscipopt), "all", "takes every solution", needscons=False, **last)
-            solver.optimizeNogil()
+            with _noting(search.pressed):
+                solver.optimizeNogil()
             text = str(solver.getStatus())
-        if isinstance(search.error, KeyboardInterrupt):
+        if search.pressed or isinstance(search.error, KeyboardInterrupt):
             return False
         if search.error is not None:
             raise search.error
@@ -183,8 +184,11 @@ class SCIP:
             lazy = _Lazy(variables, np.flatnonzero(model.integer).tolist(), cut, stopped)
             last = {"enfopriority": -9_999_990, "chckpriority": -9_999_990, "propfreq": 1}
             solver.includeConshdlr(lazy.handler(pyscipopt), "lazy", "cuts every solution off", needscons=False, **last)
-            solver.optimizeNogil()
+            with _noting(lazy.pressed):
+                solver.optimizeNogil()
             text = str(solver.getStatus())
+        if lazy.pressed:
+            raise KeyboardInterrupt
         if lazy.error is not None:
             raise lazy.error
         if text not in {"infeasible", "timelimit", "memlimit", "userinterrupt"}:  # nothing is ever accepted as a solution
@@ -208,6 +212,20 @@ class SCIP:
         if seconds is not None:
             options["limits/time"] = min(float(seconds), 1e20)
         solver.setParams(options)
+
+
+@contextmanager
+def _noting(pressed: list[int]) -> Generator[None]:
+    """Ctrl-C is only noted while SCIP works: an exception between two statements of a callback would be an error of SCIP's."""
+    before = signal.getsignal(signal.SIGINT)
+    hears = callable(before) and threading.current_thread() is threading.main_thread()
+    if hears:
+        signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    try:
+        yield
+    finally:
+        if hears:
+            signal.signal(signal.SIGINT, before)
 
 
 def _load(pyscipopt: Any, solver: Any, model: Model, *, relaxed: bool) -> list[Any]:
@@ -273,9 +291,13 @@ class _Search:
     columns: Sequence[int]
     visit: Callable[[Floats], None]
     error: BaseException | None = None
+    pressed: list[int] = field(default_factory=list[int])
 
     def step(self, model: Any) -> bool:
         """Visit the solution of a node, and branch; False if nothing is left there."""
+        if self.pressed:
+            model.interruptSolve()
+            return False
         try:
             values = np.array([model.getSolVal(None, variable) for variable in self.variables], dtype=np.float64)
             self.visit(values)
@@ -325,6 +347,7 @@ class _Lazy:
     cut: Cut
     stopped: Callable[[], bool] | None
     error: BaseException | None = None
+    pressed: list[int] = field(default_factory=list[int])
 
     def step(self, pyscipopt: Any, model: Any) -> bool:
         """Add the rows against the solution of a node; False if the search is to end."""
@@ -360,7 +383,7 @@ class _Lazy:
                 return {"result": results.INFEASIBLE} if solinfeasible else self.consenfolp()
 
             def consprop(self, *_: Any, **__: Any) -> dict[str, Any]:
-                if lazy.stopped is not None and lazy.stopped():
+                if lazy.pressed or (lazy.stopped is not None and lazy.stopped()):
                     self.model.interruptSolve()
                 return {"result": results.DIDNOTFIND}
 
