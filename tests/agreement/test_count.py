@@ -22,6 +22,7 @@ from helpers.brute_force import (
     region_patterns,
 )
 from helpers.odd_networks import random_case
+from tessella.counting.tree import Tree
 
 BLOCK = 50
 
@@ -67,6 +68,39 @@ def test_an_inequality_may_pass_very_close_to_where_all_units_are_zero(side, off
         true = count_regions(layers, lower, upper, matrix, offsets)
         wrong += [] if found.exact == true else [f"seed {seed}: {found}, but {true} regions"]
     assert wrong == []
+
+
+@pytest.mark.parametrize("inputs", [2, 4, 9, 130])  # each by another walk
+@pytest.mark.parametrize("layer", [0, 1])
+@pytest.mark.parametrize("factor", [1.0, -1.0, 4.0, -0.375])
+def test_multiples_of_a_unit_need_no_exact_arithmetic(inputs, layer, factor):
+    rng = np.random.default_rng(5)
+    sizes = [inputs, 4, 5]
+    layers = [
+        (rng.standard_normal((rows, columns)), 0.3 * rng.standard_normal(rows), True)
+        for columns, rows in itertools.pairwise(sizes)
+    ]
+    weight, bias, _ = layers[layer]
+    weight[1], bias[1] = np.round(64.0 * weight[1]) / 64.0, np.round(64.0 * bias[1]) / 64.0  # so that multiples are exact
+    weight[3], bias[3] = factor * weight[1], factor * bias[1]
+    lower, upper = -np.ones(inputs), np.ones(inputs)
+    lower[9:] = upper[9:]
+    network = tessella.Network.from_arrays([each[:2] for each in layers], relu_output=True)
+    free = tessella.count(network, tessella.Box(lower, upper), workers=1)
+    assert (free.exact, free.borderline) == (count_regions(layers, lower, upper), 0)
+    if inputs > 9:  # all free: too many for the oracle, but not for another walk
+        cube = tessella.Box.cube(-1.0, 1.0, inputs)
+        whole = tessella.count(network, cube, workers=1)
+        assert (whole.exact, whole.borderline) == (sum(1 for _ in tessella.regions(network, cube)), 0)
+
+
+def test_multiples_are_exact():
+    third = 1.0 / 3.0
+    network = tessella.Network.from_arrays(
+        [([[3.0, 1.0], [1.0, third], [-6.0, -2.0], [0.0, 0.0], [0.0, 0.0]], [1.5, 0.5, -3.0, 1.0, 2.0])], relu_output=True
+    )
+    twins = Tree(network, tessella.Box.cube(-1, 1, 2)).twins
+    assert [each.tolist() for each in twins] == [[-1, -1, 0, -1, 3]]
 
 
 # --- the oracle itself

@@ -24,7 +24,7 @@ are complete when the last unit of the layer is decided, and parts share what wa
   fit together: by Euler's formula, or because an edge does not have two ends.
 
 **The apex.**  Without biases all preactivations are 0 at the origin.  The corner where only walls meet that go through it is known to be
-there exactly, and is not asked.
+there exactly, and is not asked.  Inequalities of the domain that come close to it, but do not go through it, put an end to that.
 
 **The last layer** is not walked.  Hyperplanes H1, H2, ... cut a cell into 1 + sum_k (parts of the section with Hk made by H1, ..., Hk-1)
 parts, a section being a polytope of one dimension less; in an edge, points are counted.  This needs the values of the units at corners
@@ -407,6 +407,7 @@ def _sift(
     rows: Floats,
     places: Any,
     pattern: Any,
+    twins: Any,
     span: Floats,
 ) -> bool:
     """Decide the waiting units that do not cut a cell; of the first that is left, tell the range of its values and how exact they are.
@@ -422,6 +423,13 @@ def _sift(
         on, off = low > exact, high < -exact
         if not (on or off or (low < -exact and high > exact)):
             known = _known(layer, k, layers, biases, weights, rows, places, pattern)
+            if (
+                known < 0 and twins[layer, i] >= 0 and max(high, -low) > exact
+            ):  # it has one sign if what it is a multiple of is decided
+                decided = True
+                for other in range(kept):
+                    decided = decided and places[layer, waiting[s, other]] != twins[layer, i]
+                known = -1 if not decided else 1 if high > exact else 0
             on, off = known == 1, known == 0
             if known < 0 and (rows[layer, d + 2, k] <= 0.0 or not cells[s, _SHARP]):
                 if rows[layer, d + 2, k] == 0.0:
@@ -849,6 +857,7 @@ def walk(
     reach: Floats,
     slack: Floats,
     norms: Floats,
+    twins: Any,
     points: Floats,
     walls: Any,
     slots: Any,
@@ -884,8 +893,9 @@ def walk(
     ----------
     budget
         How much work to do before coming back: about one per sign asked for.
-    layers, biases, weights, reach, slack, norms
-        The network, each layer's ReLUs before its linear units; `reach` holds the norms of rows of weights, `slack` what rounds of biases.
+    layers, biases, weights, reach, slack, norms, twins
+        The network, each layer's ReLUs before its linear units; `reach` holds the norms of rows of weights, `slack` what rounds of biases,
+        `twins` the ReLU before that each one is a multiple of.
     points, walls, slots, cells, ratios, below, waiting
         A level for each cell that waits: corners, their walls, which planes these are, numbers, thickness, rows of the next layer, units to decide.
     planes, origins
@@ -928,7 +938,7 @@ def walk(
             if ratios[s] < _THIN:
                 state[_TESTS] += cells[s, _WAITING]
                 spent += cells[s, _WAITING] + 8
-                ask = _sift(s, layers, biases, weights, points, cells, ratios, below, waiting, rows, places, pattern, span)
+                ask = _sift(s, layers, biases, weights, points, cells, ratios, below, waiting, rows, places, pattern, twins, span)
             ask = ask and not cells[s, _SHARP]
             if ask:
                 _refine(
@@ -1030,6 +1040,7 @@ class _Network(NamedTuple):
     reach: Floats
     slack: Floats
     norms: Floats
+    twins: Any
 
 
 class _Levels(NamedTuple):
@@ -1283,7 +1294,11 @@ def _network(tree: Tree) -> tuple[_Network, Floats]:
             slack[number, : len(bias)] = rounding * np.abs(bias) + _TINY
             norms[number] = _spectral(weight), rounding * _norm(weight), rounding * _norm(bias), rounding
     first = np.vstack([scaled.weights[0][orders[0]].T, scaled.biases[0][orders[0]]])
-    return _Network(layers, biases, weights, reach, slack, norms), first
+    twins = np.full((depth, width), -1, dtype=np.int64)
+    for number, (order, found) in enumerate(zip(orders, tree.twins, strict=True)):
+        places = np.argsort(order)
+        twins[number, : len(order)] = np.where(found[order] >= 0, places[found[order]], -1)
+    return _Network(layers, biases, weights, reach, slack, norms, twins), first
 
 
 def _norm(values: Floats) -> float:

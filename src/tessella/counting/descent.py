@@ -11,14 +11,13 @@ import numpy.typing as npt
 from tessella.counting import probe
 from tessella.counting.local import LocalBound
 from tessella.counting.rows import UNHARMFUL
-from tessella.counting.tree import Tree
+from tessella.counting.tree import Integers, Tree
 from tessella.counting.zonotope import DIMENSIONS
 from tessella.network import Floats
 
 if TYPE_CHECKING:
     from tessella.counting.exact import Exact
 
-Integers = npt.NDArray[np.int64]
 
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
 _AHEAD = 64  # units; wider layers are decided one by one

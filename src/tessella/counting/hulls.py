@@ -1085,7 +1085,7 @@ def walk_by_points(
                 high = max(high, total)
                 low = min(low, total)
             above, below = high >= _SEEN, low <= -_SEEN
-            if stable_at[u] <= u:
+            if stable_at[u] <= u and max(high, -low) >= 0.5 * _SEEN:
                 quick = 1 if high > -low else 0
             deep = False
             if quick < 0 and not (above and below):

@@ -9,15 +9,19 @@ not suffice it does not guess: it names the prefix as *thin* and goes on as if n
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from tessella.domain import Domain, Polytope
-from tessella.network import Floats, Mask, Network
+from tessella.network import Floats, Layer, Mask, Network
 from tessella.parallel import Stop
 from tessella.stability import Stability
+
+Integers = npt.NDArray[np.int64]
 
 _EPS = 2.220446049250313e-16
 _ROUNDINGS = 32.0  # in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
@@ -138,6 +142,14 @@ class Tree:
         return Scaled(tuple(weights), tuple(biases), tuple(layer.rectified for layer in layers), normals, constants)
 
     @cached_property
+    def twins(self) -> tuple[Integers, ...]:
+        """For each unit of a layer the first ReLU of the layer that it is a multiple of, exactly; -1 if there is none before it, or it is no ReLU.
+
+        Where the first one has one sign, so has the other.
+        """
+        return tuple(_twins(layer) for layer in self.network.layers)
+
+    @cached_property
     def magnitudes(self) -> Floats:
         """How large the numbers are that add up to each first unit's preactivation: what its rounding error is relative to."""
         box, layer = self.domain.box, self.network.layers[0]
@@ -156,3 +168,24 @@ class Tree:
         box, matrix, offset = self.domain.box, self.domain.matrix, self.domain.offset
         largest = np.abs(matrix) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(offset)
         return _ROUNDINGS * _EPS * largest
+
+
+def _twins(layer: Layer) -> Integers:
+    rows = np.column_stack([layer.dense(), layer.bias])
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
+    alike = (
+        np.round(rows / np.where(largest == 0.0, 1.0, largest), 6) + 0.0
+    )  # what is not alike is no multiple; the rest is asked
+    found, seen = np.full(len(rows), -1, dtype=np.int64), dict[bytes, int]()
+    for unit in np.flatnonzero(layer.rectified & (largest[:, 0] != 0.0)).tolist():
+        first = seen.setdefault(alike[unit].tobytes(), unit)
+        if first < unit and _are_multiples(rows[first].tolist(), rows[unit].tolist()):
+            found[unit] = first
+    return found
+
+
+def _are_multiples(one: list[float], two: list[float]) -> bool:
+    """Whether a list is a multiple of another, in exact arithmetic."""
+    place = max(range(len(one)), key=lambda at: abs(one[at]))
+    a, b = Fraction(one[place]), Fraction(two[place])
+    return bool(b) and all(Fraction(x) * b == Fraction(y) * a for x, y in zip(one, two, strict=True))

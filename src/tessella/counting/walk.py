@@ -494,7 +494,7 @@ def walk(
         if quick < 0:
             place(g, 1.0, r, identity, gram, combined, errors, rows)
             value = _value(s, r, rows, vectors)
-            if stable_at[u] <= u or (
+            if (stable_at[u] <= u and abs(value) >= 0.5 * MARGIN) or (
                 abs(value) >= 4.0 * MARGIN
                 and _proved(u, u, value > 0.0, r, identity, frame, rows, row_of, signs, proofs, shares, scratch)
             ):
@@ -737,6 +737,7 @@ class Simplex:
         self._proofs = np.full((2 * units, basis + 2), -1, dtype=np.int64)
         self._shares = np.zeros((2 * units, basis + 2))
         self._stable_at = np.zeros(units, dtype=np.int64)
+        self._twin = np.concatenate(tree.twins)[self._unit_of] >= 0
         self._counters = np.zeros(16, dtype=np.int64)
         self._domain = 0
         self._exists = self._root(base[first:], scaled.constants, tree.domain_errors)
@@ -835,7 +836,7 @@ class Simplex:
         counters[ROWS], counters[DOWN], counters[SPLITS], counters[PLAIN] = self._domain, 1, node.splits, self._units + 1
         self._signs[:length] = np.frombuffer(node.prefix, dtype=np.int8)
         self._nodes[:, 0] = 0
-        self._stable_at[:] = self._units + 1
+        self._stable_at[:] = np.where(self._twin, -1, self._units + 1)
         self._active[self._unit_of] = 0
         _copy(len(self._lists) - 1, 0, self._identity, self._lists, self._inverse, self._vectors, self._costs)
 
