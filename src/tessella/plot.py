@@ -19,7 +19,7 @@ from tessella.domain import Domain
 from tessella.errors import MissingPackage, OptionError
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
-from tessella.result import Side, format_count, maps
+from tessella.result import Side, format_confidence, format_count, maps
 from tessella.slicing import Slice
 from tessella.stability import Stability
 
@@ -417,7 +417,7 @@ def _bar(axes: Axes, place: float, one: Analysis) -> None:
             fontsize="small",
         )
     if one.probable_lower > one.proved_lower:
-        sure = f"at least, with {100.0 * one.confidence:g} % confidence"
+        sure = f"at least, with {format_confidence(one.confidence)} confidence"
         axes.plot(
             [maps(one.probable_lower)], [place], "|", color=_STATES[0], markersize=17, markeredgewidth=2.5, label=sure, zorder=3
         )

@@ -95,10 +95,22 @@ def format_confidence(confidence: float) -> str:
 
     Examples
     --------
-    >>> format_confidence(0.95), format_confidence(1 - 0.05 / 3)
-    ('95 %', '98.33 %')
+    >>> format_confidence(0.95), format_confidence(1 - 0.05 / 3), format_confidence(1 - 1e-15)
+    ('95 %', '98.33 %', '99.99 %')
     """
-    return f"{math.floor(1e4 * confidence + 1e-6) / 100.0:g} %"
+    most = 10_000 if confidence >= 1.0 else 9_999
+    return f"{min(math.floor(1e4 * confidence + 1e-6), most) / 100.0:g} %"
+
+
+def format_share(share: float) -> str:
+    """Write a part of something for people, in percent with two digits.
+
+    Examples
+    --------
+    >>> format_share(0.0253), format_share(0.0007), format_share(0.998), format_share(1.5)
+    ('2.5 %', '0.07 %', '100 %', '150 %')
+    """
+    return f"{100.0 * share:.2g} %" if share < 0.095 else f"{100.0 * share:,.0f} %"
 
 
 def encode_int(value: int) -> int | str:
@@ -190,7 +202,7 @@ class Bound:
             if self.side is Side.ESTIMATE
             else "proved"
             if self.confidence == 1.0
-            else f"with {100 * self.confidence:g} % confidence"
+            else f"with {format_confidence(self.confidence)} confidence"
         )
         method = f", {self.method}" if self.method else ""
         return f"Bound({words[self.side]} {number}{power} {self.counted}{method}, {sure})"

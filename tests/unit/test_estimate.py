@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tessella
+from tessella.counting import estimate as estimating
 from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.counting.count import Status
 
@@ -202,6 +203,22 @@ def test_counts_beyond_floating_point():
     assert isinstance(found.mean, int)
     assert abs(found.mean / 2**size - 1) < 1e-6
     assert json.loads(found.to_json())["lower"] == found.lower
+
+
+def test_ctrl_c_while_code_is_loaded_is_heard(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(estimating, "_prepared", set())
+    monkeypatch.setattr(estimating, "load", interrupted)
+    for _ in range(2):  # it is not taken for loaded then
+        with pytest.raises(KeyboardInterrupt):
+            tessella.estimate(SMALL, cube(SMALL), probes=3)
+
+
+def test_a_confidence_is_never_rounded_to_certainty():
+    for confidence in (0.9999999, 0.9999999999999999):
+        assert "with 99.99 % confidence" in repr(tessella.estimate(SMALL, cube(SMALL), probes=3, confidence=confidence))
 
 
 # --- samples

@@ -26,7 +26,7 @@ from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.estimate import Estimate, EstimateProgress
 from tessella.counting.meeting import meeting_units
-from tessella.counting.schedule import smallest_alike
+from tessella.counting.schedule import load, smallest_alike
 from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
@@ -422,7 +422,7 @@ def _estimated(done: Estimate) -> str:
 
 @cache
 def _prepare_count(inputs: int, units: int) -> None:
-    count(_fan(inputs, units), Box.cube(-1.0, 1.0, inputs), workers=1)
+    load(inputs, units)
 
 
 @cache

@@ -22,6 +22,7 @@ from tessella.result import (
     format_confidence,
     format_count,
     format_maps,
+    format_share,
     maps,
     provenance,
 )
@@ -222,7 +223,7 @@ class Analysis:
             note = sure.get(bound.confidence, f"with {format_confidence(bound.confidence)} confidence")
             if bound.side is Side.ESTIMATE:
                 error = self.relative_error
-                note = "estimated" if error is None else f"estimated, standard error {100.0 * error:.2g} %"
+                note = "estimated" if error is None else f"estimated, standard error {format_share(error)}"
             lines.append((words[bound.side], bound.value, bound.side, note))
         return lines
 

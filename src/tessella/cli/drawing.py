@@ -27,7 +27,7 @@ from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.probable.result import MIPBound
 from tessella.probable.result import Status as MIPBoundStatus
-from tessella.result import Bound, Side, format_count, format_duration, format_maps, maps
+from tessella.result import Bound, Side, format_confidence, format_count, format_duration, format_maps, format_share, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
@@ -183,7 +183,7 @@ def print_estimate(title: str, found: Estimate, *, quiet: bool) -> None:
 
 
 def _error(relative: float) -> str:
-    return "estimated" if not np.isfinite(relative) else f"estimated, standard error {100.0 * relative:.2g} %"
+    return "estimated" if not np.isfinite(relative) else f"estimated, standard error {format_share(relative)}"
 
 
 _EARLY = frozenset({MIPBoundStatus.TIME_LIMIT, MIPBoundStatus.INTERRUPTED})
@@ -354,7 +354,7 @@ def _repetitions(title: str, now: MIPBound) -> Table:
         then = replace(now, draws=now.draws[: count + 1])
         drawn.add_row(str(count + 1), str(then.draws[-1]), format_count(then.lower, Side.LOWER))
     drawn.caption, drawn.caption_justify = (
-        f"at least, with a probability of {100.0 * now.confidence:g} %, {format_duration(now.seconds)}",
+        f"at least, with a probability of {format_confidence(now.confidence)}, {format_duration(now.seconds)}",
         "left",
     )
     return drawn
@@ -382,7 +382,7 @@ def live_estimate(title: str, *, shown: bool) -> Generator[Callable[[EstimatePro
 
     def line(now: EstimateProgress) -> str:
         about = f"about 2^{now.maps:.2f} ({_error(now.relative_error)})"
-        sure = f"at least {format_count(now.lower, Side.LOWER)} with {100 * now.confidence:g} % confidence"
+        sure = f"at least {format_count(now.lower, Side.LOWER)} with {format_confidence(now.confidence)} confidence"
         return f"{title}: {about}, {sure}, {now.probes:,} probes, {now.seconds:.1f} s"
 
     with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:

@@ -13,14 +13,16 @@ import numpy as np
 
 from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.counting.count import Count, Status, check_stability, count
+from tessella.counting.descent import Descents
 from tessella.counting.rounds import Rounds, Sample
+from tessella.counting.schedule import load
 from tessella.counting.tree import Tree
 from tessella.counting.wide import is_large
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Floats, Network
 from tessella.preactivation import Method
-from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, maps, provenance
+from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_confidence, format_count, maps, provenance
 from tessella.stability import Stability, stability_to_go_on_with
 
 _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
@@ -140,7 +142,7 @@ class Estimate:
         where = f"of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s"
         if self.exact is not None:
             return f"Estimate(exactly {format_count(self.exact)} regions, {where})"
-        sure = f"at least {format_count(self.lower, Side.LOWER)} with {100 * self.confidence:g} % confidence"
+        sure = f"at least {format_count(self.lower, Side.LOWER)} with {format_confidence(self.confidence)} confidence"
         return f"Estimate(about {format_count(round(self.mean))} regions = 2^{self.maps:.2f}, {sure}, {where})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -278,16 +280,15 @@ _prepared: set[bool] = set()
 
 
 def _prepare(*, many: bool) -> float:
-    """Compile, or load what is compiled, once per process; the seconds that it took do not count."""
+    """Compile, or load what is compiled, once per process and in this thread, so that Ctrl-C ends it; the seconds that it took do not count."""
     if many in _prepared:
         return 0.0
-    _prepared.add(many)
     begun, inputs = perf_counter(), 2 * _FEW if many else 1
+    load(inputs, 1)
     net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
-    box = Box.cube(-1.0, 1.0, inputs)
-    known = stability_to_go_on_with(net, box, method=Method.LINEAR)
-    count(net, box, stability=known, workers=1)
-    Rounds(Tree.of(known), 0, lambda _: None).go(1, math.inf, None, 1)
+    descents = Descents(Tree(net, Box.cube(-1.0, 1.0, inputs)), population=1)
+    descents.rounds(0, 1, 0, descents.shape.start())
+    _prepared.add(many)
     return perf_counter() - begun
 
 

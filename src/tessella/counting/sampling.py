@@ -122,12 +122,13 @@ def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Exec
     rounds = Rounds(tree, learning, lambda _: None)
     rounds.go(min(max(n // 4, _LEARN[0]), _LEARN[1]), math.inf, executor, None)
     descents = WideDescents(tree) if is_wide(tree) else Descents(tree, population=1)
-    choice = np.random.default_rng(drawing)
+    choice, behind_of = np.random.default_rng(drawing), dict[bytes, list[bytes]]()
     for number in range(n):
         with single_threaded():
             logarithm, prefix, behind = descents.leaf(number, drawing, rounds.theta)
         if behind and math.isfinite(logarithm):
             if isinstance(descents, Descents) and len(prefix) < tree.units:
-                leaves = list(descents.answers.leaves(prefix))
-                prefix = leaves[choice.integers(len(leaves))]
+                if prefix not in behind_of:
+                    behind_of[prefix] = list(descents.answers.leaves(prefix))
+                prefix = behind_of[prefix][choice.integers(len(behind_of[prefix]))]
             yield SampledRegion(region(prefix), logarithm / math.log(2.0))

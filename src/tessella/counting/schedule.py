@@ -83,10 +83,15 @@ def prepare(tree: Tree) -> float:
         inputs = min(inputs, _PLANES + 1)  # polytopes are not walked by points
     if is_ready(inputs, units):
         return 0.0
+    load(inputs, units)
+    return perf_counter() - begun
+
+
+def load(inputs: int, units: int) -> None:
+    """Load what walks a box of so many inputs, with so many units in the first layer; compile it if need be.  Ctrl-C ends it."""
     inputs, units = smallest_alike(inputs, units)
     fan = Network((Layer(np.eye(units, inputs), np.zeros(units)),))
     walker_for(Tree(fan, Box.cube(-1.0, 1.0, inputs))).advance([Node()], _SHORT, Stop())
-    return perf_counter() - begun
 
 
 def exact_for(tree: Tree) -> "Exact":

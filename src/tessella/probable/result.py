@@ -9,7 +9,18 @@ from tessella._version import __version__
 from tessella.domain import Domain
 from tessella.network import Network
 from tessella.probable.probability import feasible_after, probabilities
-from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
+from tessella.result import (
+    SCHEMA,
+    Bound,
+    Counted,
+    Side,
+    encode_int,
+    format_confidence,
+    format_count,
+    format_maps,
+    maps,
+    provenance,
+)
 
 
 class Status(StrEnum):
@@ -157,7 +168,7 @@ class MIPBound:
         number = format_count(self.lower, Side.LOWER)
         power = "" if "^" in number or self.lower < 1 else f" = 2^{format_maps(self.lower, Side.LOWER)}"
         what = "regions" if self.subject.network else "solutions"
-        sure = "certain" if self.lower == self.least else f"{100.0 * self.confidence:g} % sure"
+        sure = "certain" if self.lower == self.least else f"{format_confidence(self.confidence)} sure"
         runs = f"{self.repetitions} repetition{'' if self.repetitions == 1 else 's'}"
         return (
             f"MIPBound(at least {number} {what}{power}, {sure}, XOR-{self.parity_size}, {runs}, of {self.subject.name}, {time})"

@@ -21,7 +21,7 @@ from tessella.analysis.result import Analysis, Status, Step
 from tessella.errors import FileError, OptionError
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, names, record
-from tessella.result import Side, format_count, format_duration, format_maps
+from tessella.result import Side, format_confidence, format_count, format_duration, format_maps
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _answer(found: Analysis) -> str:
     text = f"Between <strong>{low}</strong> and <strong>{high}</strong> linear regions, proved"
     if found.probable_lower > found.proved_lower:
         probable = _number(found.probable_lower, Side.LOWER)
-        text += f"; at least <strong>{probable}</strong> with {100.0 * found.confidence:.12g} % confidence"
+        text += f"; at least <strong>{probable}</strong> with {format_confidence(found.confidence)} confidence"
     if found.mean is not None:
         text += f"; about <strong>{_number(found.mean, Side.ESTIMATE)}</strong> by estimate"
     return text + "."

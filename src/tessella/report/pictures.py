@@ -6,7 +6,7 @@ import numpy as np
 
 from tessella.analysis.result import Analysis
 from tessella.plot import unit_shares
-from tessella.result import Side, format_count, maps
+from tessella.result import Side, format_confidence, format_count, maps
 from tessella.stability import Stability
 
 _WIDE, _NARROW = 720.0, 340.0  # pixels of a screen, and of a phone: the page shows one of the two
@@ -46,10 +46,10 @@ def _bracket(found: Analysis, room: float) -> str:
         f"Between {format_count(found.proved_lower, Side.LOWER)} and {format_count(found.upper, Side.UPPER)} regions, proved"
     ]
     if found.probable_lower > found.proved_lower:
-        place, sure = x(maps(found.probable_lower)), f"{100.0 * found.confidence:.12g} % sure"
+        place, sure = x(maps(found.probable_lower)), f"{format_confidence(found.confidence)} sure"
         parts.append(f'<line class="probable" x1="{place:.1f}" x2="{place:.1f}" y1="42" y2="78"/>')
         words.append(
-            f"at least {format_count(found.probable_lower, Side.LOWER)} with {100.0 * found.confidence:.12g} % confidence"
+            f"at least {format_count(found.probable_lower, Side.LOWER)} with {format_confidence(found.confidence)} confidence"
         )
         parts.append(
             _label(
