@@ -12,7 +12,6 @@ from tessella.counting import probe
 from tessella.counting.local import LocalBound
 from tessella.counting.rows import UNHARMFUL
 from tessella.counting.tree import Integers, Tree
-from tessella.counting.zonotope import DIMENSIONS
 from tessella.network import Floats
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ _CORNERS = 47  # corners of the box that the root knows
 _MOST_EXACT = 256  # cells that exact arithmetic looks at for one prefix
 _NOT_KNOWN = -2.0
 _MANY = 128  # inputs from which on what does not exist is refuted in the first layer's few dimensions
+_FEW = 18  # so many of these at most
 _CUTS = 128  # kept there, in one round
 
 
@@ -254,7 +254,7 @@ class Descents:
         self._needed = np.zeros(units + 1, dtype=np.int8)
         self._keys, self._worth = np.zeros((1025, 2), dtype=np.uint64), np.full(1024, _NOT_KNOWN)
         self._proofs = (np.full((2 * len(rectified), basis + 2), -1, dtype=np.int64), np.zeros((2 * len(rectified), basis + 2)))
-        few = not self._identity and inputs >= _MANY and p <= DIMENSIONS
+        few = not self._identity and inputs >= _MANY and p <= _FEW
         self._low = (
             np.zeros((p + 3 if few else 0, most)),
             np.full((2 * len(rectified) + 1, p), -1, dtype=np.int64),

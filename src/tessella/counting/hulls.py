@@ -6,12 +6,8 @@ Cells, frame and rows are those of `tessella.counting.walk`, which also decides 
 on its side, and those of the other side pulled over, along the lines to the middle of its own.  A pool keeps points of any cells: pulled
 into a cell in the same way, they show most of what is to be shown in it.
 
-**The linear program** asks whether a row is positive somewhere in a cell.  `tessella.counting.zonotope` asks it in the few dimensions of the first layer;
-what that leaves open goes to a bounded dual simplex over all inputs that maximises the row.  Every iterate gives an upper bound
-of the row, so the search ends when that is negative: the multipliers prove it, in double precision.  And every iterate, with its inputs put into their box
-and pulled into the cell, may be a point on the wanted side.  It starts from the rows that were tight in few dimensions, or from the basis that was last used for a question of the same kind
-in another cell, with those of its rows that this cell has and whose multipliers are not negative: such a basis is dual feasible, whatever the cell.
-Costs are perturbed and in single precision; they choose the path and prove nothing.
+**The linear program** asks whether a row is positive somewhere in a cell, in the dimensions of the first layer's units.  If these are few, `tessella.counting.zonotope` asks first, from outside;
+then `tessella.counting.mixture`, from inside.
 
 **The last layer.**  A set of hyperplanes meets in a cell, in general position, if the values of its points on them surround zero: then every
 pattern of signs occurs.  A small simplex method over weights of the points decides that.  If they do not surround it, it ends with a
@@ -28,19 +24,17 @@ from typing import Any
 
 import numpy as np
 
+from tessella.counting import mixture, zonotope
 from tessella.counting import rows as steps
-from tessella.counting import zonotope
+from tessella.counting.mixture import MIXED, MOST_TIPS, SLACK, TIPS, mix
 from tessella.counting.rows import (
-    CLOSE,
     DOWN,
     EDGE,
     FEASIBLE,
     HARD,
     INFEASIBLE,
-    ITERATIONS,
     LEFT,
     MARGIN,
-    PIVOT,
     PLAIN,
     POSITION,
     REGIONS,
@@ -50,32 +44,22 @@ from tessella.counting.rows import (
     TESTS,
     UNCLEAR,
     compose,
-    exchange,
-    is_negative,
     leave,
     place,
-    price,
     quick_sign,
-    turning,
 )
 from tessella.counting.tree import Tree
 from tessella.counting.walk import DONE, MORE, MOST_FACES, Simplex
-from tessella.counting.zonotope import ADDED, CUT, DIMENSIONS, MOST_CUTS, cut, decide, deeper
+from tessella.counting.zonotope import ADDED, CUT, MOST_CUTS, begin, descend
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 _POINTS = 48  # points kept of a cell
 _POOLS = ((8, 128), (17, 512), (1 << 62, 256))  # below how many dimensions how many points are kept of any cells
-_SETS = 1024  # bases kept of sets of hyperplanes
-_SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a fifth of that at most
+_NARROW = 11  # dimensions up to which it pays to ask from outside first
+_SETS = 1024  # corners kept of sets of hyperplanes
 _SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
-_SURE = 1e-8  # a bound this far below zero is worth a proof
-_RATIO = 0.1  # a point is taken if it reaches this share of the bound
-_CHOICE = 2  # basic inputs whose distance from their ends is measured
-_NOISE = 1e-9  # of costs, against ties
-_REFACTOR_EVERY = 120
-_RESTARTS = 4
 _SHALLOW = 1e-6  # how close to a wall the middle of points may be before a deeper one is looked for
 _DEEPER = 12  # vertices for a deeper one
 _FAR = 1e-9  # how far from all walls the middle must be for points to be pulled there
@@ -83,173 +67,15 @@ _PROOFS, _LONGEST = 16, 15  # proofs kept of a unit's sign, and how many other u
 _ROUNDS = 300  # points added for one set of hyperplanes
 _POOLED = 10  # place of a counter: points that ever came into the pool
 
-_compiled = compiler(steps.__file__, zonotope.__file__, _nrt=False)
+_compiled = compiler(steps.__file__, zonotope.__file__, mixture.__file__, _nrt=False)
 
 # fmt: off
 
 
 @_compiled
-def _begin(
-    r: int, key: int, position: int, columns: Floats, frame: Floats, light: Any, noise: Any, rows: Floats, row_of: Any, bases: Any,
-    lists: Any, picks: Any, inverse: Floats, work: Floats, vectors: Floats, costs: Any, scratch: Floats, prices: Any,
-) -> None:
-    """Start from the basis that was last used for a question of this kind, with what of it is left here.
-
-    Its rows that this cell has, and inputs for as many of them as are independent; rows whose multipliers come out negative are dropped.
-    """
-    n, p = columns.shape
-    y, k, total_rows, inputs = 2 * p, 0, 0, bases[key, 1]
-    lists[0, 2, 1] = 0
-    for i in range(bases[key, 0]):
-        code = bases[key, 2 + i]
-        row = -1 - code
-        if code >= 0:
-            if code >= position or row_of[code] < 0:
-                continue
-            row = row_of[code]
-        picks[0, total_rows] = row
-        total_rows += 1
-    for q in range(inputs):
-        picks[1, q] = bases[key, 2 + bases[key, 0] + q]
-        picks[2, q] = 0
-    for i in range(total_rows):
-        row, most = picks[0, i], 0.0
-        for q in range(inputs):
-            j = picks[1, q]
-            value = 0.0
-            for c in range(p):
-                value += rows[row, c] * columns[j, c]
-            work[k, q] = value
-            most = max(most, abs(value))
-        for t in range(k):
-            value = 0.0
-            for q in range(k):
-                value += work[k, picks[3, q]] * inverse[0, q, t]
-            scratch[1, t] = value
-        best, spot, pivot = 1e-3 * most, -1, 0.0
-        for q in range(inputs):
-            if picks[2, q]:
-                continue
-            value = work[k, q]
-            for t in range(k):
-                value -= scratch[1, t] * work[t, q]
-            if abs(value) > best:
-                best, spot, pivot = abs(value), q, value
-        if spot < 0 or k + 1 >= lists.shape[2]:
-            continue
-        for q in range(k):
-            value = 0.0
-            for t in range(k):
-                value += inverse[0, q, t] * work[t, spot]
-            scratch[2, q] = value
-        for q in range(k):
-            factor = scratch[2, q] / pivot
-            for t in range(k):
-                inverse[0, q, t] += factor * scratch[1, t]
-            inverse[0, q, k] = -factor
-        for t in range(k):
-            inverse[0, k, t] = -scratch[1, t] / pivot
-        inverse[0, k, k] = 1.0 / pivot
-        picks[2, spot], picks[3, k], lists[0, 0, k], lists[0, 1, k] = 1, spot, row, picks[1, spot]
-        k += 1
-    for q in range(k):  # the goal at the basic inputs
-        j = lists[0, 1, q]
-        value = 0.0
-        for c in range(p):
-            value += rows[r, c] * columns[j, c]
-        scratch[2, q] = value + noise[j]
-    while True:
-        worst, gone = -1e-7, -1
-        for t in range(k):
-            value = 0.0
-            for q in range(k):
-                value -= scratch[2, q] * inverse[0, q, t]
-            vectors[0, y + t] = value
-            if value < worst:
-                worst, gone = value, t
-        if gone < 0:
-            break
-        leaving = 0
-        for q in range(k):
-            if abs(inverse[0, q, gone]) > abs(inverse[0, leaving, gone]):
-                leaving = q
-        pivot = inverse[0, leaving, gone]
-        for q in range(k):
-            if q != leaving:
-                value = inverse[0, q, gone] / pivot
-                for t in range(k):
-                    inverse[0, q, t] -= value * inverse[0, leaving, t]
-        for t in range(k):
-            inverse[0, leaving, t] = inverse[0, k - 1, t]
-        for q in range(k):
-            inverse[0, q, gone] = inverse[0, q, k - 1]
-        lists[0, 1, leaving], lists[0, 0, gone], scratch[2, leaving] = lists[0, 1, k - 1], lists[0, 0, k - 1], scratch[2, k - 1]
-        k -= 1
-    lists[0, 2, 0] = k
-    for c in range(p):
-        scratch[3, c] = rows[r, c]
-    for t in range(k):
-        rate, row = vectors[0, y + t], lists[0, 0, t]
-        for c in range(p):
-            scratch[3, c] += rate * rows[row, c]
-    price(light, scratch, prices)
-    for j in range(n):
-        costs[0, j] = prices[0, j] + noise[j]
-    for j in range(n):
-        scratch[4, j] = EDGE if costs[0, j] > np.float32(0.0) else -EDGE
-    for q in range(k):
-        costs[0, lists[0, 1, q]] = 0.0
-        scratch[4, lists[0, 1, q]] = 0.0
-    for c in range(p):
-        total = 0.0
-        for j in range(n):
-            total += frame[c, j] * scratch[4, j]
-        vectors[0, c] = total
-
-
-@_compiled
-def _save(key: int, codes: Any, bases: Any, lists: Any) -> None:
-    """Note the basis for the next question of this kind, and as the last one of all."""
-    k, last = lists[0, 2, 0], len(bases) - 1
-    bases[key, 0] = bases[key, 1] = bases[last, 0] = bases[last, 1] = k
-    for q in range(k):
-        bases[key, 2 + q] = bases[last, 2 + q] = codes[lists[0, 0, q]]
-        bases[key, 2 + k + q] = bases[last, 2 + k + q] = lists[0, 1, q]
-
-
-@_compiled
-def _combined(r: int, rows: Floats, lists: Any, vectors: Floats, scratch: Floats) -> None:
-    """Row r, with the tight rows' multipliers of them added, in scratch 3; behind it the size of all that."""
-    p = rows.shape[1] - 3
-    for c in range(p + 1):
-        scratch[3, c] = rows[r, c]
-    scratch[3, p + 1] = 1.0
-    for i in range(lists[0, 2, 0]):
-        row, share = lists[0, 0, i], max(vectors[0, 2 * p + i], 0.0)
-        scratch[3, p + 1] += share
-        for c in range(p + 1):
-            scratch[3, c] += share * rows[row, c]
-
-
-@_compiled
-def _adopt(start: int, codes: Any, bases: Any, picks: Any, tight: Any, corner: Floats) -> None:
-    """Let the basis to begin with be the rows that were tight in few dimensions, with the inputs of another basis."""
-    p, last, inputs, found = len(tight), len(bases) - 1, bases[start, 1], 0
-    for q in range(inputs):
-        picks[1, q] = bases[start, 2 + bases[start, 0] + q]
-    for i in range(p):
-        if 0 <= tight[i] < CUT and corner[p + 2, i] > 0.0:
-            bases[last, 2 + found] = codes[tight[i]]
-            found += 1
-    bases[last, 0], bases[last, 1] = found, inputs
-    for q in range(inputs):
-        bases[last, 2 + found + q] = picks[1, q]
-
-
-@_compiled
-def _centre(b: int, r: int, blocks: Floats, held: Any, rows: Floats, scratch: Floats) -> float:
+def _centre(b: int, r: int, blocks: Floats, held: Any, rows: Floats, scratch: Floats, counters: Any) -> float:
     """The middle of block b, in scratch 5, and the first r rows there, in scratch 6: the least of them, negative if the block is empty."""
-    p, count = blocks.shape[2], held[b]
+    p, count, counters[MIXED] = blocks.shape[2], held[b], 0
     for c in range(p):
         scratch[5, c] = 0.0
     for i in range(count):
@@ -276,259 +102,38 @@ def _stand(r: int, rows: Floats, walls: Floats) -> None:
 
 @_compiled
 def _maximise(
-    r: int, deep: bool, key: int, position: int, row_of: Any, codes: Any, bases: Any,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
+    r: int, deep: bool, key: int, position: int, row_of: Any, codes: Any,
+    frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Whether row r is positive somewhere in the cell of the rows before it, whose middle is in scratch 5 and 6, and ``deep`` or not.
 
     If so, row 1 of ``spots`` is such a point, and row 2 one that lies deeper in the cell.  If not, row 0 of ``picks`` lists the rows that prove it, and their number is in row 1.
     """
-    n, p = columns.shape
-    y = 2 * p
+    p, narrow = len(frame), deep and len(frame) <= _NARROW
     counters[TESTS] += 1
     scratch[6, r] = rows[r, p]
     for c in range(p):
         scratch[6, r] += rows[r, c] * scratch[5, c]
-    low = deep and p <= DIMENSIONS
-    if low:
-        _stand(r, rows, walls)
+    _stand(r, rows, walls)
+    if narrow:
         last = len(kept) - 1
         for i in range(p):
             code = kept[key, i]
             if 0 <= code < CUT:
                 code = row_of[code] if code < position else -1
             kept[last, i] = code
-        status = decide(r, kept[last], _SEEN, gram, inward, frame, light, walls, cuts, tight, corner, newton, spots, scratch, prices, counters)
-        if status != UNCLEAR:
-            for i in range(p):
-                kept[key, i] = codes[tight[i]] if 0 <= tight[i] < CUT else tight[i]
+        begin(r, kept[last], walls, cuts, tight, corner)
+        status = descend(r, frame, walls, cuts, tight, corner, scratch, counters)
+        for i in range(p):
+            kept[key, i] = codes[tight[i]] if 0 <= tight[i] < CUT else tight[i]
+        if status == INFEASIBLE:
             picks[1, 0] = 0
             for i in range(p):
                 if 0 <= tight[i] < CUT and corner[p + 2, i] > 0.0:
                     picks[0, picks[1, 0]] = tight[i]
                     picks[1, 0] += 1
             return status
-    start = key if bases[key, 0] >= 0 else len(bases) - 1
-    if low:
-        _adopt(start, codes, bases, picks, tight, corner)
-        start = len(bases) - 1
-    _begin(r, start, position, columns, frame, light, noise, rows, row_of, bases, lists, picks, inverse, work, vectors, costs, scratch, prices)
-    restarts = 0
-    while True:
-        k = lists[0, 2, 0]
-        for i in range(k):
-            row = lists[0, 0, i]
-            total = -rows[row, p]
-            for c in range(p):
-                total -= rows[row, c] * vectors[0, c]
-            scratch[2, i] = total
-        for c in range(p):
-            vectors[0, p + c] = spots[0, c] = vectors[0, c]
-        leaving, violation, best, clipped = np.int64(-1), 0.0, 0.0, False
-        for q in range(k):
-            value = 0.0
-            for i in range(k):
-                value += inverse[0, q, i] * scratch[2, i]
-            j = lists[0, 1, q]
-            inner = min(max(value, -EDGE), EDGE)
-            for c in range(p):
-                vectors[0, p + c] += value * columns[j, c]
-                spots[0, c] += inner * columns[j, c]
-            over = abs(value) - EDGE
-            scratch[0, q] = 0.0
-            if over > CLOSE:
-                clipped = True
-                norm = 0.0  # as if the rows were orthogonal
-                for i in range(k):
-                    norm += inverse[0, q, i] * inverse[0, q, i] * rows[lists[0, 0, i], p + 1]
-                scratch[0, q] = over * over / norm
-                scratch[1, q] = over if value > 0.0 else -over
-        for _ in range(_CHOICE if clipped else 0):  # of those that seem longest beyond their ends, the one that is
-            q = 0
-            for other in range(1, k):
-                q = other if scratch[0, other] > scratch[0, q] else q
-            if scratch[0, q] == 0.0:
-                break
-            for c in range(p):
-                scratch[3, c] = 0.0
-            for i in range(k):
-                rate, row = inverse[0, q, i], lists[0, 0, i]
-                for c in range(p):
-                    scratch[3, c] += rate * rows[row, c]
-            norm = 0.0
-            for c in range(p):
-                total = 0.0
-                for e in range(p):
-                    total += gram[c, e] * scratch[3, e]
-                norm += total * scratch[3, c]
-            scratch[0, q] = 0.0
-            score = scratch[1, q] * scratch[1, q] / norm
-            if score > best:
-                leaving, best, violation = q, score, scratch[1, q]
-        far = 1.0
-        for row in range(r):
-            total = rows[row, p]
-            for c in range(p):
-                total += rows[row, c] * vectors[0, p + c]
-            if total < -CLOSE:
-                score = total * total / rows[row, p + 1]
-                if score > best:
-                    leaving, best, violation = k + row, score, total
-            if clipped:
-                total = rows[row, p]
-                for c in range(p):
-                    total += rows[row, c] * spots[0, c]
-            far = max(far, (scratch[6, row] - total) / (scratch[6, row] - _SLACK))
-        bound, got = rows[r, p], rows[r, p]
-        for c in range(p):
-            bound += rows[r, c] * vectors[0, p + c]
-            got += rows[r, c] * spots[0, c]
-        got = scratch[6, r] + (got - scratch[6, r]) / far
-        if deep and got >= _SEEN and (got >= _RATIO * bound or leaving < 0):
-            part = deeper(scratch[6, r], got, far)
-            for c in range(p):
-                spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far
-                spots[2, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) * part
-            _save(key, codes, bases, lists)
-            if low:
-                _combined(r, rows, lists, vectors, scratch)
-                cut(frame, cuts, tight, scratch, counters)
-            return FEASIBLE
-        if bound < -_SURE or leaving < 0:
-            _combined(r, rows, lists, vectors, scratch)
-            if is_negative(rows[r, p + 2], frame, scratch):
-                _save(key, codes, bases, lists)
-                if low:
-                    cut(frame, cuts, tight, scratch, counters)
-                picks[1, 0] = 0
-                for i in range(k):
-                    if vectors[0, y + i] > 0.0:
-                        picks[0, picks[1, 0]] = lists[0, 0, i]
-                        picks[1, 0] += 1
-                return INFEASIBLE
-            if leaving < 0:
-                # the middle may lie too close to a wall: halfway to the vertex it is better, if the cell is not thin
-                least, worst = np.inf, np.inf
-                for row in range(r):
-                    total = rows[row, p]
-                    for c in range(p):
-                        total += rows[row, c] * spots[0, c]
-                    least = min(least, scratch[6, row])
-                    worst = min(worst, 0.5 * (scratch[6, row] + total))
-                if r == 0 or not (worst >= 2.0 * least and worst >= 2.0 * _SLACK):
-                    return UNCLEAR
-                for c in range(p):
-                    scratch[5, c] = 0.5 * (scratch[5, c] + spots[0, c])
-                for row in range(r + 1):
-                    total = rows[row, p]
-                    for c in range(p):
-                        total += rows[row, c] * scratch[5, c]
-                    scratch[6, row] = total
-                deep = True
-                continue
-        worst = abs(violation)
-        drifted = False
-        if leaving >= k:
-            for i in range(k):
-                drifted = drifted or lists[0, 0, i] == leaving - k
-        if drifted or lists[0, 2, 1] >= _REFACTOR_EVERY:
-            restarts += 1
-            if restarts > _RESTARTS:
-                return UNCLEAR
-            _save(key, codes, bases, lists)
-            if restarts == _RESTARTS:
-                bases[key, 0] = bases[key, 1] = 0
-            _begin(r, key, position, columns, frame, light, noise, rows, row_of, bases, lists, picks, inverse, work, vectors, costs, scratch, prices)
-            continue
-        counters[ITERATIONS] += 1
-        lists[0, 2, 1] += 1
-        # the direction: rates of the multipliers (scratch 0) and of the combined row (scratch 3), then of the costs (scratch 4)
-        if leaving >= k:
-            row, side = leaving - k, 1.0
-            for q in range(k):
-                j = lists[0, 1, q]
-                value = 0.0
-                for c in range(p):
-                    value += rows[row, c] * columns[j, c]
-                scratch[2, q] = value
-            for i in range(k):
-                value = 0.0
-                for q in range(k):
-                    value += scratch[2, q] * inverse[0, q, i]
-                scratch[1, i] = value
-                scratch[0, i] = -value
-            for c in range(p):
-                scratch[3, c] = rows[row, c]
-        else:
-            side = 1.0 if violation > 0.0 else -1.0
-            for i in range(k):
-                scratch[1, i] = inverse[0, leaving, i]
-                scratch[0, i] = side * scratch[1, i]
-            for c in range(p):
-                scratch[3, c] = 0.0
-        for i in range(k):
-            rate, row = scratch[0, i], lists[0, 0, i]
-            for c in range(p):
-                scratch[3, c] += rate * rows[row, c]
-        price(light, scratch, prices)
-        for q in range(k):
-            prices[0, lists[0, 1, q]] = 0.0
-        # the long-step ratio test
-        theta, entering = np.inf, -n - 1
-        for i in range(k):
-            if scratch[0, i] < -PIVOT:
-                step = max(vectors[0, y + i], 0.0) / -scratch[0, i]
-                if step < theta:
-                    theta, entering = step, -1 - i
-        pivot = 1.0
-        while True:
-            spot = turning(0, worst, theta, costs, prices, bits, order)
-            if spot < 0:
-                break
-            pivot = 0.0
-            for c in range(p):
-                pivot += scratch[3, c] * columns[spot, c]
-            if abs(pivot) > PIVOT and abs(pivot) > 0.5 * abs(prices[0, spot]):
-                theta, entering = np.float64(prices[1, spot]), spot
-                break
-            prices[0, spot] = 0.0  # single precision made it up
-        if entering < -n:  # the cell itself would be empty
-            return UNCLEAR
-        if entering >= 0 and leaving >= k and k + 1 >= lists.shape[2]:  # more equations than unknowns: rounding made the pivot up
-            return UNCLEAR
-        # walk there: flip what changes its sign, then exchange; rounding must not change any other sign
-        step = np.float32(theta)
-        for j in range(n):
-            old, rate = costs[0, j], prices[0, j]
-            new, sign = old + step * rate, rate if prices[1, j] < step else old
-            costs[0, j] = new if new * sign > np.float32(0.0) else sign * np.float32(1e-12)
-        listed = order[n]
-        whole = listed - listed % 4
-        for i in range(0, whole, 4):  # four at a time; what the list has too many counts as nothing
-            j0, j1, j2, j3 = order[i], order[i + 1], order[i + 2], order[i + 3]
-            f0 = 0.0 if prices[1, j0] >= step else 2.0 * EDGE if prices[0, j0] > 0.0 else -2.0 * EDGE
-            f1 = 0.0 if prices[1, j1] >= step else 2.0 * EDGE if prices[0, j1] > 0.0 else -2.0 * EDGE
-            f2 = 0.0 if prices[1, j2] >= step else 2.0 * EDGE if prices[0, j2] > 0.0 else -2.0 * EDGE
-            f3 = 0.0 if prices[1, j3] >= step else 2.0 * EDGE if prices[0, j3] > 0.0 else -2.0 * EDGE
-            for c in range(p):
-                vectors[0, c] += f0 * columns[j0, c] + f1 * columns[j1, c] + f2 * columns[j2, c] + f3 * columns[j3, c]
-        for i in range(whole, listed):
-            j0 = order[i]
-            f0 = 0.0 if prices[1, j0] >= step else 2.0 * EDGE if prices[0, j0] > 0.0 else -2.0 * EDGE
-            for c in range(p):
-                vectors[0, c] += f0 * columns[j0, c]
-        if entering >= 0:
-            flip = EDGE if prices[0, entering] > 0.0 else -EDGE
-            costs[0, entering] = 0.0
-            for c in range(p):
-                vectors[0, c] += flip * columns[entering, c]
-        if leaving < k:
-            j = lists[0, 1, leaving]
-            costs[0, j] = np.float32(side * max(theta, 1e-30))
-            for c in range(p):
-                vectors[0, c] += side * EDGE * columns[j, c]
-        exchange(0, columns, rows, lists, inverse, vectors, scratch, leaving, entering, theta, side, side * pivot)
+    return mix(r, deep, narrow, _SEEN, frame, rows, walls, cuts, tight, tips, faint, worth, mixed, blend, picks, spots, scratch, counters)
 
 
 @_compiled
@@ -546,16 +151,15 @@ def _closest(r: int, at: int, rows: Floats, spots: Floats) -> tuple[float, int]:
 
 @_compiled
 def _deepen(
-    r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
+    r: int, b: int, position: int, row_of: Any, codes: Any, blocks: Floats, held: Any,
+    frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> bool:
     """Give block b a point deep in the cell of the first r rows, if the middle of its points is not: whether that made it deeper.
 
     The middle of vertices, each of which is as far as can be from the wall that the middle of those before it is closest to.
     """
-    p, spare = columns.shape[1], len(spots) - 1
-    deep = _centre(b, r, blocks, held, rows, scratch) > 2.0 * _SLACK
+    p, spare = len(frame), len(spots) - 1
+    deep = _centre(b, r, blocks, held, rows, scratch, counters) > 2.0 * SLACK
     for c in range(p):
         spots[spare, c] = scratch[5, c]
     least, near = _closest(r, spare, rows, spots)
@@ -567,7 +171,7 @@ def _deepen(
     for step in range(_DEEPER):
         for c in range(p + 3):
             rows[r, c] = rows[near, c]
-        if _maximise(r, deep, len(bases) - 1, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters) == INFEASIBLE:  # there is no such cell: nothing was found
+        if _maximise(r, deep, len(kept) - 2, position, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters) == INFEASIBLE:  # there is no such cell: nothing was found
             break
         share = 1.0 / (step + 1)
         for c in range(p):
@@ -577,7 +181,7 @@ def _deepen(
             break
     for c in range(p + 3):
         rows[r, c] = rows[r + 1, c]
-    if deepest < max(100.0 * least, 100.0 * _SLACK):
+    if deepest < max(100.0 * least, 100.0 * SLACK):
         return False
     slot = min(held[b], blocks.shape[1] - 1)
     held[b] = slot + 1
@@ -650,7 +254,7 @@ def _pull(r: int, pool: Floats, rows: Floats, scratch: Floats, values: Floats, c
             rate = -rows[row, c]
             for k in range(size):
                 values[last - 1, k] += rate * pool[c, k]
-        rate = 1.0 / (middle - _SLACK)
+        rate = 1.0 / (middle - SLACK)
         for k in range(size):
             values[last, k] = max(values[last, k], rate * values[last - 1, k])
     for k in range(size):
@@ -804,9 +408,8 @@ def _hull(level: int, number: int, values: Floats, hull: Floats) -> int:
 @_compiled
 def _faces(
     position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
-    row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
+    row_of: Any, codes: Any, blocks: Floats, held: Any, pool: Floats,
+    gram: Floats, frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Cells that the units from ``position`` on make of this cell; -1 if they are too many, -2 if not in general position.
 
@@ -827,8 +430,8 @@ def _faces(
             continue
         place(unit_of[u], 1.0, r, False, gram, combined, errors, rows)
         if not pulled:
-            least, pulled = _centre(b, r, blocks, held, rows, scratch), True
-            deep = least > 2.0 * _SLACK
+            least, pulled = _centre(b, r, blocks, held, rows, scratch, counters), True
+            deep = least > 2.0 * SLACK
             size = _pull(r, pool, rows, scratch, values, counters) if least > _FAR else 0
             for c in range(p):
                 planes[len(planes) - 1, c] = scratch[5, c]
@@ -843,7 +446,7 @@ def _faces(
                 for c in range(p + 1):
                     rows[r, c] = -rows[r, c]
             key = 2 * u + 1 if positive else 2 * u
-            status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
+            status = _maximise(r, deep, key, position, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if status == UNCLEAR:
                 return -2
             if status == INFEASIBLE:
@@ -936,7 +539,7 @@ def _faces(
                     for j in range(d):
                         key = key * 31 + masks[6, int(hull[level + 1, top, j])]
                     key = 2 * len(unit_of) + key % _SETS
-                    status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
+                    status = _maximise(r, deep, key, position, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                 if status == UNCLEAR:
                     return -2
                 if status == INFEASIBLE:
@@ -1000,9 +603,8 @@ def _settled(u: int, signs: Any, proofs: Any) -> int:
 def walk_by_points(
     limit: int, fixed: int, signs: Any, nodes: Any, left: Any, proofs: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
     active: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
-    row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
-    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, inward: Floats, walls: Floats, cuts: Floats, tight: Any, corner: Floats, newton: Floats, counters: Any,
+    row_of: Any, codes: Any, blocks: Floats, held: Any, pool: Floats,
+    gram: Floats, frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Go on with the walk until it is done or ``limit`` linear programs were solved.
 
@@ -1052,12 +654,12 @@ def walk_by_points(
                 for other in range(2 * u, 2 * units):
                     proofs[other, 0, 0] = 0
         if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] != u:
-            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
+            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, blocks, held, pool, gram, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if found > 0:
                 counters[REGIONS] += found
                 down = 0
                 continue
-            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters):
+            if found == -2 and _deepen(r, b, u, row_of, codes, blocks, held, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
                 continue
             if found == -2:
                 counters[PLAIN] = u
@@ -1089,8 +691,8 @@ def walk_by_points(
                 quick = 1 if high > -low else 0
             deep = False
             if quick < 0 and not (above and below):
-                least = _centre(b, r, blocks, held, rows, scratch)
-                deep = least > 2.0 * _SLACK
+                least = _centre(b, r, blocks, held, rows, scratch, counters)
+                deep = least > 2.0 * SLACK
                 size = 0
                 if above != below and least > _FAR and (u >= fixed or above != (signs[u] == 1)):
                     size = _pull(r, pool, rows, scratch, values, counters)
@@ -1120,10 +722,10 @@ def walk_by_points(
                     if (above if side else below) or (u < fixed and side != signs[u]):
                         continue
                     place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
-                    outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
-                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters):
-                        deep = _centre(b, r, blocks, held, rows, scratch) > 2.0 * _SLACK
-                        outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, inward, walls, cuts, tight, corner, newton, counters)
+                    outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, blocks, held, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
+                        deep = _centre(b, r, blocks, held, rows, scratch, counters) > 2.0 * SLACK
+                        outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                     if outcome == FEASIBLE:
                         _throw(spots, pool, counters)
                         slot = min(held[b], blocks.shape[1] - 1 - side)
@@ -1195,11 +797,10 @@ class Hulls(Simplex):
         """Make room for points, and begin with some corners of the box."""
         super().__init__(tree, in_frame=True)
         p, inputs = self._frame.shape
-        units, most, basis = self._units, len(self._rows), self._lists.shape[2]
+        units, most = self._units, len(self._rows)
         held = max(8, min(_POINTS, (1 << 23) // (p * (units + 2))))
         rng = np.random.default_rng(inputs)
         corners = EDGE * rng.choice((-1.0, 1.0), (64, inputs)) @ self._columns
-        self._noise = (_NOISE * rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs)).astype(np.float32)
         self._blocks = np.zeros((units + 2, held, p))
         self._held = np.zeros(units + 2, dtype=np.int64)
         self._held[0] = min(len(corners), held - 4)
@@ -1211,31 +812,33 @@ class Hulls(Simplex):
         self._hull = np.zeros((MOST_FACES + 1, MOST_FACES + 8, MOST_FACES + 2))
         self._spots = np.zeros((4, p))
         self._kept = np.full((2 * units + _SETS + 2, p), -1, dtype=np.int64)
-        self._inward = np.linalg.pinv(self._gram)
-        self._walls = np.zeros((p + 3, most))
+        self._walls = np.zeros((p + 3, most + 8))
         self._cuts = np.zeros((p + 1, MOST_CUTS))
         self._tight = np.zeros(p, dtype=np.int64)
         self._corner = np.zeros((p + 3, p))
-        self._newton = np.zeros((p + 4, p))
+        self._tips = np.zeros((p, MOST_TIPS + 1))
+        self._tips[:, : len(corners)] = corners.T
+        self._faint = self._tips[:, :-1].astype(np.float32)
+        self._worth = np.zeros(MOST_TIPS, dtype=np.float32)
+        self._mixed = np.zeros(most + 1, dtype=np.int64)
+        self._blend = np.zeros((most + 1, most + 9))
+        self._tipped = len(corners)
         self._transfers = np.zeros((2 * units, _PROOFS + 1, _LONGEST + 1), dtype=np.int64)
-        self._picks = np.zeros((4, basis), dtype=np.int64)
-        self._bases = np.zeros((2 * units + _SETS + 1, 2 * basis + 2), dtype=np.int64)
-        self._bases[:-1, 0] = -1
-        self._scratch = np.zeros((8, max(self._scratch.shape[1], held, most, MOST_CUTS)))
+        self._picks = np.zeros((2, most), dtype=np.int64)
+        self._scratch = np.zeros((8, max(self._scratch.shape[1], held, most, MOST_CUTS, most + 9)))
 
     def _walk(self, fixed: int, tests: int) -> int:
         if self._careful:
             return super()._walk(fixed, tests)
         counters = self._counters
-        counters[_POOLED], counters[ADDED] = self._pooled, self._cut
+        counters[_POOLED], counters[ADDED], counters[TIPS], counters[MIXED] = self._pooled, self._cut, self._tipped, 0
         units = (self._unit_of, self._layer_of, self._stable_at)
         network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
         last = (self._planes, self._masks, self._values, self._hull)
-        kept = (self._row_of, self._codes, self._bases, self._blocks, self._held, self._pool)
-        frame = (self._gram, self._frame, self._light, self._columns, self._noise)
-        basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
-        scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32))
-        few = (self._kept, self._inward, self._walls, self._cuts, self._tight, self._corner, self._newton)
+        kept = (self._row_of, self._codes, self._blocks, self._held, self._pool)
+        cell = (self._gram, self._frame, self._rows, self._picks, self._spots, self._scratch)
+        few = (self._kept, self._walls, self._cuts, self._tight, self._corner)
+        inside = (self._tips, self._faint, self._worth, self._mixed, self._blend)
         status = walk_by_points(
             counters[TESTS] + tests,
             fixed,
@@ -1247,11 +850,10 @@ class Hulls(Simplex):
             *network,
             *last,
             *kept,
-            *frame,
-            *basis,
-            *scratch,
+            *cell,
             *few,
+            *inside,
             counters,
         )
-        self._pooled, self._cut = int(counters[_POOLED]), int(counters[ADDED])
+        self._pooled, self._cut, self._tipped = int(counters[_POOLED]), int(counters[ADDED]), int(counters[TIPS])
         return status
