@@ -55,7 +55,7 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 _POINTS = 48  # points kept of a cell
-_POOLS = ((8, 128), (17, 512), (1 << 62, 256))  # below how many dimensions how many points are kept of any cells
+_POOL = 128  # points kept of any cells
 _NARROW = 11  # dimensions up to which it pays to ask from outside first
 _SETS = 1024  # corners kept of sets of hyperplanes
 _SEEN = 1e-10  # a point this far on a side shows that the side exists
@@ -68,6 +68,7 @@ _ROUNDS = 300  # points added for one set of hyperplanes
 _POOLED = 10  # place of a counter: points that ever came into the pool
 
 _compiled = compiler(steps.__file__, zonotope.__file__, mixture.__file__, _nrt=False)
+_inlined = compiler(steps.__file__, zonotope.__file__, mixture.__file__, _nrt=False, inline="always")
 
 # fmt: off
 
@@ -287,6 +288,19 @@ def _spread(
         values[f, size + i] = total
 
 
+@_inlined
+def _extremes(f: int, number: int, values: Floats) -> tuple[float, float]:
+    """The least and the largest of the first so many values of row f, or zero; four at a time, because each waits for the one before it."""
+    l0, l1, l2, l3, h0, h1, h2, h3, whole = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, number - number % 4
+    for i in range(0, whole, 4):
+        v0, v1, v2, v3 = values[f, i], values[f, i + 1], values[f, i + 2], values[f, i + 3]
+        l0, l1, l2, l3 = min(l0, v0), min(l1, v1), min(l2, v2), min(l3, v3)
+        h0, h1, h2, h3 = max(h0, v0), max(h1, v1), max(h2, v2), max(h3, v3)
+    for i in range(whole, number):
+        l0, h0 = min(l0, values[f, i]), max(h0, values[f, i])
+    return min(l0, l1, l2, l3), max(h0, h1, h2, h3)
+
+
 @_compiled
 def _surround(level: int, d: int, values: Floats, hull: Floats) -> bool:
     """Whether the points of the basis surround zero for certain: its weights there are positive, whatever rounding did to them and to the values.
@@ -317,9 +331,11 @@ def _surround(level: int, d: int, values: Floats, hull: Floats) -> bool:
 def _segment(e: int, number: int, values: Floats, hull: Floats) -> None:
     """Begin a stack of hulls with one hyperplane: the points on either side that are farthest from it surround zero."""
     top, low, high = hull.shape[2], 0, 0
-    for i in range(number):
-        low = i if values[e, i] < values[e, low] else low
-        high = i if values[e, i] > values[e, high] else high
+    least, most = _extremes(e, number, values)
+    while low < number - 1 and values[e, low] != least:
+        low += 1
+    while high < number - 1 and values[e, high] != most:
+        high += 1
     scale = 1.0 / max(-values[e, low], values[e, high])
     a, b = scale * values[e, low], scale * values[e, high]
     hull[0, 0, 0], hull[0, 0, 1], hull[0, 1, 0], hull[0, 1, 1] = 1.0 / (a - b), -b / (a - b), -1.0 / (a - b), a / (a - b)
@@ -329,10 +345,9 @@ def _segment(e: int, number: int, values: Floats, hull: Floats) -> None:
 @_compiled
 def _extend(level: int, f: int, number: int, values: Floats, hull: Floats) -> None:
     """Put a hull with one hyperplane more on the stack: the same points, and an artificial direction for what they leave of its value."""
-    top, d, high = hull.shape[2], level + 1, 1e-30
-    for i in range(number):
-        high = max(high, abs(values[f, i]))
-    scale, rest = 1.0 / high, 0.0
+    top, d = hull.shape[2], level + 1
+    least, most = _extremes(f, number, values)
+    scale, rest = 1.0 / max(most, -least, 1e-30), 0.0
     for j in range(d + 1):
         total = 0.0
         for i in range(d + 1):
@@ -371,9 +386,7 @@ def _hull(level: int, number: int, values: Floats, hull: Floats) -> int:
             f, rate = int(hull[level, top, j]), hull[level, top + 3, j] * hull[level, top + 1, j]
             for i in range(number):
                 values[spare, i] += rate * values[f, i]
-        best = values[spare, 0]
-        for i in range(number):
-            best = max(best, values[spare, i])
+        _, best = _extremes(spare, number, values)
         if best <= 1e-9:
             return d
         enter = 0
@@ -436,10 +449,7 @@ def _faces(
             for c in range(p):
                 planes[len(planes) - 1, c] = scratch[5, c]
         _spread(crossing, r, size, b, len(planes) - 1, planes, blocks, held, pool, rows, values)
-        high, low = 0.0, 0.0
-        for i in range(size + held[b]):
-            high = max(high, values[crossing, i])
-            low = min(low, values[crossing, i])
+        low, high = _extremes(crossing, size + held[b], values)
         if high < _CLEAR or low > -_CLEAR:
             positive = high > -low
             if positive:
@@ -805,7 +815,7 @@ class Hulls(Simplex):
         self._held = np.zeros(units + 2, dtype=np.int64)
         self._held[0] = min(len(corners), held - 4)
         self._blocks[0, : self._held[0]] = corners[: self._held[0]]
-        self._pool = np.zeros((p, next(size for most, size in _POOLS if p < most)))
+        self._pool = np.zeros((p, _POOL))
         self._pool[:, : len(corners)] = corners.T
         self._pooled, self._cut = len(corners), 0
         self._values = np.zeros((MOST_FACES + 4, self._pool.shape[1] + held + 512))
