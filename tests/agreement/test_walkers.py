@@ -56,7 +56,7 @@ def disagreement(seed):
     case = random_case([2021, seed], 300)
     if case.matrix is not None or (tree := copied(case)) is None:
         return None
-    true, found = count_regions(*case), walked(Hulls(tree), tree)
+    true, found = count_regions(*case), walked(Hulls(tree, mixtures=seed % 3 > 0), tree)
     return None if found == true else f"seed {seed}: {found}, but {true} regions, {case.network} on {case.domain}"
 
 
@@ -133,11 +133,13 @@ def wide_tree(seed, small_biases):
 def test_all_walks_count_the_same(seed, small_biases):
     tree = wide_tree(seed, small_biases)
     in_frame, in_inputs = (walked(Simplex(tree, in_frame=choice), tree) for choice in (True, False))
-    assert walked(Hulls(tree), tree) == in_frame == in_inputs > 100
+    by_mixtures, by_climbing = (walked(Hulls(tree, mixtures=choice), tree) for choice in (True, False))
+    assert by_mixtures == by_climbing == in_frame == in_inputs > 100
 
 
+@pytest.mark.parametrize("mixtures", [True, False])
 @pytest.mark.parametrize("seed", [139, 7, 8])
-def test_points_do_not_leave_cells_that_nearly_vanish(seed):
+def test_points_do_not_leave_cells_that_nearly_vanish(seed, mixtures):
     """Cells at a corner where all units are nearly 0: the middle of a cell, once made deeper, may itself lie on the side that is asked for."""
     rng = np.random.default_rng([2024, seed])
     layers = [
@@ -146,7 +148,32 @@ def test_points_do_not_leave_cells_that_nearly_vanish(seed):
     network = tessella.Network.from_arrays(layers, relu_output=True)
     tree = Tree.of(tessella.stability(network, tessella.Box.cube(0.0, 1.0, 9), method="interval"))
     rectified = [(weight, bias, np.ones(len(bias), dtype=bool)) for weight, bias in layers]
-    assert walked(Hulls(tree), tree) == count_regions(rectified, np.zeros(9), np.ones(9)) > 100
+    assert walked(Hulls(tree, mixtures=mixtures), tree) == count_regions(rectified, np.zeros(9), np.ones(9)) > 100
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_cells_of_many_rows(seed):
+    """More than mixtures are asked about: below as many decisions as a random input makes."""
+    rng = np.random.default_rng([2027, seed])
+    sizes = (140, 7, 60, 60, 12)
+    layers = [
+        (rng.standard_normal((rows, columns)) / np.sqrt(columns), 0.5 * rng.standard_normal(rows))
+        for columns, rows in pairwise(sizes)
+    ]
+    network = tessella.Network.from_arrays(layers, relu_output=True)
+    tree = Tree(network, tessella.Box.cube(-1.0, 1.0, sizes[0]))
+    value, signs = rng.uniform(-0.2, 0.2, sizes[0]), list[bool]()
+    for weight, bias in layers:
+        signs += (weight @ value + bias > 0.0).tolist()
+        value = np.maximum(weight @ value + bias, 0.0)
+    nodes = [Node(bytes(signs[:length])) for length in (110, 120, 130)]
+    counted = {}
+    for walker in (Hulls(tree), Hulls(tree, mixtures=False), Simplex(tree, in_frame=True)):
+        found = [walker.advance([node], 1e9, Stop()) for node in nodes]
+        counted[walker] = [part.regions + sum(Exact(tree).count(prefix) for prefix in part.thin) for part in found]
+    first, *others = counted.values()
+    assert all(other == first for other in others)
+    assert first[0] >= first[1] >= first[2] > 0
 
 
 def test_slices_of_any_length_add_up():

@@ -24,8 +24,10 @@ from typing import Any
 
 import numpy as np
 
+from tessella.counting import climb as climbing
 from tessella.counting import mixture, zonotope
 from tessella.counting import rows as steps
+from tessella.counting.climb import NOISE, climb
 from tessella.counting.mixture import MIXED, MOST_TIPS, SLACK, TIPS, mix
 from tessella.counting.rows import (
     DOWN,
@@ -57,6 +59,7 @@ from tessella.network import Floats
 _POINTS = 48  # points kept of a cell
 _POOL = 128  # points kept of any cells
 _NARROW = 11  # dimensions up to which it pays to ask from outside first
+_MIXED_ROWS = 96  # of cells that are asked by mixtures: with more it takes longer than over the inputs
 _SETS = 1024  # corners kept of sets of hyperplanes
 _SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
@@ -67,8 +70,8 @@ _PROOFS, _LONGEST = 16, 15  # proofs kept of a unit's sign, and how many other u
 _ROUNDS = 300  # points added for one set of hyperplanes
 _POOLED = 10  # place of a counter: points that ever came into the pool
 
-_compiled = compiler(steps.__file__, zonotope.__file__, mixture.__file__, _nrt=False)
-_inlined = compiler(steps.__file__, zonotope.__file__, mixture.__file__, _nrt=False, inline="always")
+_compiled = compiler(steps.__file__, zonotope.__file__, mixture.__file__, climbing.__file__, _nrt=False)
+_inlined = compiler(steps.__file__, zonotope.__file__, mixture.__file__, climbing.__file__, _nrt=False, inline="always")
 
 # fmt: off
 
@@ -103,8 +106,9 @@ def _stand(r: int, rows: Floats, walls: Floats) -> None:
 
 @_compiled
 def _maximise(
-    r: int, deep: bool, key: int, position: int, row_of: Any, codes: Any,
-    frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
+    r: int, deep: bool, key: int, position: int, row_of: Any, codes: Any, bases: Any,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Whether row r is positive somewhere in the cell of the rows before it, whose middle is in scratch 5 and 6, and ``deep`` or not.
 
@@ -134,7 +138,12 @@ def _maximise(
                     picks[0, picks[1, 0]] = tight[i]
                     picks[1, 0] += 1
             return status
-    return mix(r, deep, narrow, _SEEN, frame, rows, walls, cuts, tight, tips, faint, worth, mixed, blend, picks, spots, scratch, counters)
+    picks[1, 0], status = 0, UNCLEAR
+    if r < len(mixed):
+        status = mix(r, deep, narrow, _SEEN, frame, rows, walls, cuts, tight, tips, faint, worth, mixed, blend, picks, spots, scratch, counters)
+    if status == UNCLEAR:
+        status = climb(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+    return status
 
 
 @_compiled
@@ -152,8 +161,9 @@ def _closest(r: int, at: int, rows: Floats, spots: Floats) -> tuple[float, int]:
 
 @_compiled
 def _deepen(
-    r: int, b: int, position: int, row_of: Any, codes: Any, blocks: Floats, held: Any,
-    frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
+    r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> bool:
     """Give block b a point deep in the cell of the first r rows, if the middle of its points is not: whether that made it deeper.
 
@@ -172,7 +182,7 @@ def _deepen(
     for step in range(_DEEPER):
         for c in range(p + 3):
             rows[r, c] = rows[near, c]
-        if _maximise(r, deep, len(kept) - 2, position, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters) == INFEASIBLE:  # there is no such cell: nothing was found
+        if _maximise(r, deep, len(kept) - 2, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters) == INFEASIBLE:  # there is no such cell: nothing was found
             break
         share = 1.0 / (step + 1)
         for c in range(p):
@@ -421,8 +431,9 @@ def _hull(level: int, number: int, values: Floats, hull: Floats) -> int:
 @_compiled
 def _faces(
     position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
-    row_of: Any, codes: Any, blocks: Floats, held: Any, pool: Floats,
-    gram: Floats, frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
+    row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Cells that the units from ``position`` on make of this cell; -1 if they are too many, -2 if not in general position.
 
@@ -456,7 +467,7 @@ def _faces(
                 for c in range(p + 1):
                     rows[r, c] = -rows[r, c]
             key = 2 * u + 1 if positive else 2 * u
-            status = _maximise(r, deep, key, position, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+            status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if status == UNCLEAR:
                 return -2
             if status == INFEASIBLE:
@@ -549,7 +560,7 @@ def _faces(
                     for j in range(d):
                         key = key * 31 + masks[6, int(hull[level + 1, top, j])]
                     key = 2 * len(unit_of) + key % _SETS
-                    status = _maximise(r, deep, key, position, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                    status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                 if status == UNCLEAR:
                     return -2
                 if status == INFEASIBLE:
@@ -613,8 +624,9 @@ def _settled(u: int, signs: Any, proofs: Any) -> int:
 def walk_by_points(
     limit: int, fixed: int, signs: Any, nodes: Any, left: Any, proofs: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
     active: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
-    row_of: Any, codes: Any, blocks: Floats, held: Any, pool: Floats,
-    gram: Floats, frame: Floats, rows: Floats, picks: Any, spots: Floats, scratch: Floats, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
+    row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
+    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Go on with the walk until it is done or ``limit`` linear programs were solved.
 
@@ -664,12 +676,12 @@ def walk_by_points(
                 for other in range(2 * u, 2 * units):
                     proofs[other, 0, 0] = 0
         if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] != u:
-            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, blocks, held, pool, gram, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if found > 0:
                 counters[REGIONS] += found
                 down = 0
                 continue
-            if found == -2 and _deepen(r, b, u, row_of, codes, blocks, held, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
+            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
                 continue
             if found == -2:
                 counters[PLAIN] = u
@@ -732,10 +744,10 @@ def walk_by_points(
                     if (above if side else below) or (u < fixed and side != signs[u]):
                         continue
                     place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
-                    outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
-                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, blocks, held, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
+                    outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
                         deep = _centre(b, r, blocks, held, rows, scratch, counters) > 2.0 * SLACK
-                        outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, frame, rows, picks, spots, scratch, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                        outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                     if outcome == FEASIBLE:
                         _throw(spots, pool, counters)
                         slot = min(held[b], blocks.shape[1] - 1 - side)
@@ -801,9 +813,11 @@ class Hulls(Simplex):
     ----------
     tree
         What to walk: on a box, with more inputs than units in its first layer.
+    mixtures
+        Whether mixtures of tips are asked before all inputs are.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, *, mixtures: bool = True) -> None:
         """Make room for points, and begin with some corners of the box."""
         super().__init__(tree, in_frame=True)
         p, inputs = self._frame.shape
@@ -830,11 +844,16 @@ class Hulls(Simplex):
         self._tips[:, : len(corners)] = corners.T
         self._faint = self._tips[:, :-1].astype(np.float32)
         self._worth = np.zeros(MOST_TIPS, dtype=np.float32)
-        self._mixed = np.zeros(most + 1, dtype=np.int64)
-        self._blend = np.zeros((most + 1, most + 9))
+        asked = min(most, _MIXED_ROWS) + 1 if mixtures else 0
+        self._mixed = np.zeros(asked, dtype=np.int64)
+        self._blend = np.zeros((asked, asked + 8))
         self._tipped = len(corners)
         self._transfers = np.zeros((2 * units, _PROOFS + 1, _LONGEST + 1), dtype=np.int64)
-        self._picks = np.zeros((2, most), dtype=np.int64)
+        basis = self._lists.shape[2]
+        self._picks = np.zeros((4, max(basis, most)), dtype=np.int64)
+        self._bases = np.zeros((2 * units + _SETS + 2, 2 * basis + 2), dtype=np.int64)
+        self._bases[:-1, 0] = -1
+        self._noise = (NOISE * rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs)).astype(np.float32)
         self._scratch = np.zeros((8, max(self._scratch.shape[1], held, most, MOST_CUTS, most + 9)))
 
     def _walk(self, fixed: int, tests: int) -> int:
@@ -845,8 +864,10 @@ class Hulls(Simplex):
         units = (self._unit_of, self._layer_of, self._stable_at)
         network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
         last = (self._planes, self._masks, self._values, self._hull)
-        kept = (self._row_of, self._codes, self._blocks, self._held, self._pool)
-        cell = (self._gram, self._frame, self._rows, self._picks, self._spots, self._scratch)
+        kept = (self._row_of, self._codes, self._bases, self._blocks, self._held, self._pool)
+        frame = (self._gram, self._frame, self._light, self._columns, self._noise)
+        basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
+        scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32))
         few = (self._kept, self._walls, self._cuts, self._tight, self._corner)
         inside = (self._tips, self._faint, self._worth, self._mixed, self._blend)
         status = walk_by_points(
@@ -860,7 +881,9 @@ class Hulls(Simplex):
             *network,
             *last,
             *kept,
-            *cell,
+            *frame,
+            *basis,
+            *scratch,
             *few,
             *inside,
             counters,

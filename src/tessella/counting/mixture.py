@@ -26,7 +26,7 @@ _GAIN = 1e-6  # what a tip must promise, in single precision
 _RATE = 1e-9  # the same of a row that is no longer to be tight, and of what leaves
 _CLOSE = 1e-10  # between the best mixture and what there can be
 _NOTHING = 1e-13  # multipliers that are rounding
-_PIVOTS, _ROUNDS = 400, 60
+_PIVOTS, _ROUNDS = 300, 24
 
 _compiled = compiler(steps.__file__, zonotope.__file__, _nrt=False)
 _inlined = compiler(steps.__file__, zonotope.__file__, _nrt=False, inline="always")
@@ -174,7 +174,7 @@ def _blended(r: int, tips: Floats, mixed: Any, blend: Floats, spots: Floats) -> 
 
 
 @_inlined
-def _deeper(middle: float, value: float, far: float) -> float:
+def deeper(middle: float, value: float, far: float) -> float:
     """Where a second point lies on the line from the middle to a spot ``far`` times too far away: halfway between the last point in the cell and the row's zero.
 
     If the row is positive at the middle, it has no zero between, and halfway to the middle.
@@ -227,7 +227,7 @@ def _point(r: int, deep: bool, seen: float, walls: Floats, spots: Floats, scratc
     p, far = len(walls) - 3, _reach(r, walls, spots, scratch)
     if not scratch[7, 0] >= seen:
         return False
-    share = _deeper(scratch[6, r], scratch[7, 0], far)
+    share = deeper(scratch[6, r], scratch[7, 0], far)
     for c in range(p):
         spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far
         spots[2, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) * share
