@@ -356,7 +356,7 @@ def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -
     """
     free, width = box.free, box.upper - box.lower
     fixed = ~(matrix[:, free] != 0.0).any(axis=1)
-    if not _holds(matrix[fixed], offset[fixed], box.lower, strictly=False):
+    if not holds(matrix[fixed], offset[fixed], box.lower, strictly=False):
         msg = "the polytope is empty: an inequality without any free input does not hold"
         raise DomainError(msg)
     point = np.array(box.lower)
@@ -371,7 +371,7 @@ def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -
         step, radius = _largest_ball(walls, (limits - walls @ at) / size, -at / size, (1.0 - at) / size)
         at, radius = np.clip(at + size * step, 0.0, 1.0), size * radius
         point[free] = np.clip(box.lower[free] + width[free] * at, box.lower[free], box.upper[free])
-        inside = ((box.lower < point) & (point < box.upper))[free].all() and _holds(matrix[~fixed], offset[~fixed], point)
+        inside = ((box.lower < point) & (point < box.upper))[free].all() and holds(matrix[~fixed], offset[~fixed], point)
         if inside and min((limits - walls @ at).min(initial=1.0), at.min(), (1.0 - at).min()) > thinnest:
             point.flags.writeable = False
             return point
@@ -403,7 +403,7 @@ def _largest_ball(walls: Floats, limits: Floats, lower: Floats, upper: Floats) -
     return (found.x[:-1], float(found.x[-1])) if found.status == 0 else (np.zeros(count), -np.inf)
 
 
-def _holds(matrix: Floats, offset: Floats, point: Floats, *, strictly: bool = True) -> bool:
+def holds(matrix: Floats, offset: Floats, point: Floats, *, strictly: bool = True) -> bool:
     """Whether all inequalities hold at a point: in floating point where that is clear, else exactly."""
     room = offset - matrix @ point
     rounding = 2.0 * (matrix.shape[1] + 8) * 2.0**-53 * (np.abs(matrix) @ np.abs(point) + np.abs(offset)) + 1e-290

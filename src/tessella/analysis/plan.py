@@ -199,7 +199,7 @@ class Counting:
         session = self._session
         network, domain = session.standing.network, session.standing.domain
         with session.off_the_clock("the counter"):
-            _prepare_count(*smallest_alike(domain.free_dim, network.widths[0]))
+            load(*smallest_alike(domain.free_dim, network.widths[0]))
         spent = session.standing.count.seconds if session.standing.count else 0.0
 
         def told(now: CountProgress) -> None:
@@ -418,11 +418,6 @@ def _estimated(done: Estimate) -> str:
 
 
 # Compiled code is made or loaded before the clock goes on: once in a process, on networks that take no time.
-
-
-@cache
-def _prepare_count(inputs: int, units: int) -> None:
-    load(inputs, units)
 
 
 @cache

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -83,13 +84,13 @@ def prepare(tree: Tree) -> float:
         inputs = min(inputs, _PLANES + 1)  # polytopes are not walked by points
     if is_ready(inputs, units):
         return 0.0
-    load(inputs, units)
+    load(*smallest_alike(inputs, units))
     return perf_counter() - begun
 
 
+@cache
 def load(inputs: int, units: int) -> None:
     """Load what walks a box of so many inputs, with so many units in the first layer; compile it if need be.  Ctrl-C ends it."""
-    inputs, units = smallest_alike(inputs, units)
     fan = Network((Layer(np.eye(units, inputs), np.zeros(units)),))
     walker_for(Tree(fan, Box.cube(-1.0, 1.0, inputs))).advance([Node()], _SHORT, Stop())
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tessella.counting.exact import Exact
 from tessella.counting.tree import Tree
-from tessella.domain import Domain, Polytope
+from tessella.domain import Domain, Polytope, holds
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
 
@@ -61,13 +61,8 @@ class Witness:
             return False
         if not isinstance(self.domain, Polytope):
             return True
-        matrix, offset = self.domain.matrix, self.domain.offset
-        rounding = (len(point) + 4) * _EPS * (np.abs(matrix) @ np.abs(point) + np.abs(offset))
-        left = offset - matrix @ point
-        if (left > rounding).all():
-            return True
-        free, unsure = box.free, np.flatnonzero(left <= rounding)  # a row without free inputs holds, or there is no domain
-        return not any(matrix[row][free].any() and _value(matrix[row], -offset[row], point) > 0 for row in unsure)
+        held = self.domain.matrix[:, box.free].any(axis=1)  # a row without free inputs holds, or there is no domain
+        return holds(self.domain.matrix[held], self.domain.offset[held], point, strictly=False)
 
     def _by_floats(self, point: Floats) -> Mask | None:
         values, error, parts = point, np.zeros(len(point)), list[Mask]()
@@ -253,7 +248,3 @@ def _dot(row: Floats, values: Sequence[Fraction]) -> Fraction:
     return sum(
         (Fraction(entry) * value for entry, value in zip(row.tolist(), values, strict=True) if entry and value), Fraction(0)
     )
-
-
-def _value(row: Floats, constant: float, point: Floats) -> Fraction:
-    return _dot(row, _fractions(point)) + Fraction(float(constant))
