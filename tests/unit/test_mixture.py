@@ -29,7 +29,7 @@ class Cell:
         self.scratch[5, :dimensions] = middle
         self.scratch[6, :rows] = self.normals @ middle + self.constants
         self.counters = np.zeros(16, dtype=np.int64)
-        self.tips = np.zeros((dimensions, MOST_TIPS + 1))
+        self.tips = np.zeros((MOST_TIPS + 1, dimensions))
         self.faint = np.zeros((dimensions, MOST_TIPS), dtype=np.float32)
         self.kept = (np.zeros(MOST_TIPS, dtype=np.float32), np.zeros(rows + 4, dtype=np.int64), np.zeros((rows + 4, rows + 16)))
         self.picks, self.spots = np.zeros((2, rows + 4), dtype=np.int64), np.zeros((4, dimensions))

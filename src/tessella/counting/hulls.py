@@ -840,9 +840,9 @@ class Hulls(Simplex):
         self._cuts = np.zeros((p + 1, MOST_CUTS))
         self._tight = np.zeros(p, dtype=np.int64)
         self._corner = np.zeros((p + 3, p))
-        self._tips = np.zeros((p, MOST_TIPS + 1))
-        self._tips[:, : len(corners)] = corners.T
-        self._faint = self._tips[:, :-1].astype(np.float32)
+        self._tips = np.zeros((MOST_TIPS + 1, p))
+        self._tips[: len(corners)] = corners
+        self._faint = np.ascontiguousarray(self._tips[:-1].T, dtype=np.float32)
         self._worth = np.zeros(MOST_TIPS, dtype=np.float32)
         asked = min(most, _MIXED_ROWS) + 1 if mixtures else 0
         self._mixed = np.zeros(asked, dtype=np.int64)

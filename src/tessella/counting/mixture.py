@@ -40,9 +40,9 @@ def _begin(r: int, tips: Floats, mixed: Any, blend: Floats, scratch: Floats) -> 
 
     Column q of ``blend`` is the inverse's row of the basis' member q; behind them stands the multipliers' column.
     """
-    p, last = len(tips), tips.shape[1] - 1
+    p, last = tips.shape[1], len(tips) - 1
     for c in range(p):
-        tips[c, last] = scratch[5, c]
+        tips[last, c] = scratch[5, c]
     for i in range(r + 1):
         for q in range((r + 9) // 8 * 8):
             blend[i, q] = 0.0
@@ -53,19 +53,35 @@ def _begin(r: int, tips: Floats, mixed: Any, blend: Floats, scratch: Floats) -> 
 
 
 @_inlined
-def _multipliers(r: int, walls: Floats, tips: Floats, mixed: Any, blend: Floats) -> None:
+def _multipliers(r: int, rows: Floats, tips: Floats, mixed: Any, blend: Floats, scratch: Floats) -> None:
     """The multipliers of the rows at the basis, for row r as the goal, in column r + 1 of ``blend``; behind them, the goal's value, negated."""
-    p = len(tips)
-    for i in range(r + 1):
-        blend[i, r + 1] = 0.0
+    p = tips.shape[1]
     for q in range(r + 1):
-        at = mixed[q]
+        worth, at = 0.0, mixed[q]
         if at >= 0:
-            worth = walls[p, r]
+            worth = rows[r, p]
             for c in range(p):
-                worth += walls[c, r] * tips[c, at]
-            for i in range(r + 1):
-                blend[i, r + 1] -= worth * blend[i, q]
+                worth += rows[r, c] * tips[at, c]
+        scratch[2, q] = worth
+    for i in range(r + 1):
+        total = 0.0
+        for q in range(r + 1):
+            total += scratch[2, q] * blend[i, q]
+        blend[i, r + 1] = -total
+
+
+@_inlined
+def _add(number: int, width: int, matrix: Floats, rates: int, to: int, scratch: Floats) -> None:
+    """Add the first so many rows of a matrix, at the rates in one row of scratch, to another row of it; four at a time."""
+    whole = number - number % 4
+    for i in range(0, whole, 4):
+        r0, r1, r2, r3 = scratch[rates, i], scratch[rates, i + 1], scratch[rates, i + 2], scratch[rates, i + 3]
+        for c in range(width):
+            scratch[to, c] += r0 * matrix[i, c] + r1 * matrix[i + 1, c] + r2 * matrix[i + 2, c] + r3 * matrix[i + 3, c]
+    for i in range(whole, number):
+        r0 = scratch[rates, i]
+        for c in range(width):
+            scratch[to, c] += r0 * matrix[i, c]
 
 
 @_inlined
@@ -75,9 +91,8 @@ def _direction(r: int, rows: Floats, blend: Floats, scratch: Floats) -> None:
     for c in range(p + 1):
         scratch[3, c] = rows[r, c]
     for i in range(r):
-        rate = scratch[2, i] = blend[i, r + 1]
-        for c in range(p + 1):
-            scratch[3, c] += rate * rows[i, c]
+        scratch[2, i] = blend[i, r + 1]
+    _add(r, p + 1, rows, 2, 3, scratch)
 
 
 @_inlined
@@ -117,24 +132,18 @@ def _best(number: int, least: float, faint: Any, worth: Any, scratch: Floats) ->
 @_inlined
 def _exchange(r: int, enter: int, walls: Floats, tips: Floats, mixed: Any, blend: Floats, scratch: Floats) -> bool:
     """Let a tip, or the slack of row -1 - enter, come into the basis for what reaches zero first; false if nothing does."""
-    p, m = len(tips), r + 1
-    wide, tall = (m + 8) // 8 * 8, (r + 7) // 8 * 8  # whole vectors
+    p, m = tips.shape[1], r + 1
+    wide, tall = (m + 8) // 8 * 8, (m + 7) // 8 * 8  # whole vectors
     if enter >= 0:
-        worth = walls[p, r]
         for i in range(tall):
             scratch[0, i] = walls[p, i]
         for c in range(p):
-            rate = tips[c, enter]
-            worth += walls[c, r] * rate
-            for i in range(tall):
-                scratch[0, i] += rate * walls[c, i]
-        scratch[0, r] = 1.0
+            scratch[2, c] = tips[enter, c]
+        _add(p, tall, walls, 2, 0, scratch)
+        worth, scratch[0, r] = scratch[0, r], 1.0
         for q in range(wide):
             scratch[1, q] = 0.0
-        for i in range(m):
-            rate = scratch[0, i]
-            for q in range(wide):
-                scratch[1, q] += rate * blend[i, q]
+        _add(m, wide, blend, 0, 1, scratch)
         scratch[1, m] += worth
     else:
         for q in range(wide):
@@ -160,7 +169,7 @@ def _exchange(r: int, enter: int, walls: Floats, tips: Floats, mixed: Any, blend
 @_inlined
 def _blended(r: int, tips: Floats, mixed: Any, blend: Floats, spots: Floats) -> None:
     """The mixture, in row 0 of ``spots``."""
-    p, total = len(tips), 0.0
+    p, total = tips.shape[1], 0.0
     for c in range(p):
         spots[0, c] = 0.0
     for q in range(r + 1):
@@ -168,7 +177,7 @@ def _blended(r: int, tips: Floats, mixed: Any, blend: Floats, spots: Floats) -> 
         if at >= 0 and share > 0.0:
             total += share
             for c in range(p):
-                spots[0, c] += share * tips[c, at]
+                spots[0, c] += share * tips[at, c]
     for c in range(p):
         spots[0, c] /= total
 
@@ -238,13 +247,13 @@ def _point(r: int, deep: bool, seen: float, walls: Floats, spots: Floats, scratc
 def _tip(r: int, frame: Floats, tips: Floats, faint: Any, mixed: Any, scratch: Floats, counters: Any) -> int:
     """Put the tip in direction scratch 3, of which scratch 4 are the inputs' rates, in place of the oldest that is not in the basis; where it is."""
     p, n = frame.shape
-    at = counters[TIPS] % (tips.shape[1] - 1)
+    at = counters[TIPS] % (len(tips) - 1)
     q = 0
     while q <= r:
         q += 1
         if mixed[q - 1] == at:
             counters[TIPS] += 1
-            at, q = counters[TIPS] % (tips.shape[1] - 1), 0
+            at, q = counters[TIPS] % (len(tips) - 1), 0
     counters[TIPS] += 1
     for j in range(n):
         scratch[4, j] = EDGE if scratch[4, j] > 0.0 else -EDGE
@@ -252,7 +261,7 @@ def _tip(r: int, frame: Floats, tips: Floats, faint: Any, mixed: Any, scratch: F
         total = 0.0
         for j in range(n):
             total += frame[c, j] * scratch[4, j]
-        tips[c, at] = faint[c, at] = total
+        tips[at, c] = faint[c, at] = total
     return at
 
 
@@ -295,7 +304,7 @@ def mix(
     if counters[MIXED] != r + 1:
         _begin(r, tips, mixed, blend, scratch)
         counters[MIXED] = r + 1
-    _multipliers(r, walls, tips, mixed, blend)
+    _multipliers(r, rows, tips, mixed, blend, scratch)
     bound, rounds, value = np.inf, 0, -1.0
     for _ in range(_PIVOTS):
         value, enter, best = -blend[r, r + 1], r + 1, -_RATE
