@@ -8,8 +8,6 @@ from tessella.counting.mixture import MIXED, MOST_TIPS, SLACK, TIPS, mix
 from tessella.counting.rows import FEASIBLE, INFEASIBLE
 from tessella.counting.zonotope import MOST_CUTS
 
-SEEN = 1e-10
-
 
 class Cell:
     """Rows around a point of a random zonotope, and what is needed to ask about it."""
@@ -43,7 +41,7 @@ class Cell:
         self.scratch[6, at] = normal @ self.scratch[5, :dimensions] + constant
         cuts, tight = np.zeros((dimensions + 1, MOST_CUTS)), np.full(dimensions, -1, dtype=np.int64)
         fixed = (self.frame, self.rows, self.walls, cuts, tight, self.tips, self.faint, *self.kept)
-        return mix(at, deep, False, SEEN, *fixed, self.picks, self.spots, self.scratch, self.counters)
+        return mix(at, deep, False, *fixed, self.picks, self.spots, self.scratch, self.counters)
 
     def most(self, normal, constant):
         """The same row's maximum, by SciPy; over all inputs."""

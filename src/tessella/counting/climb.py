@@ -13,7 +13,7 @@ import numpy as np
 
 from tessella.counting import mixture
 from tessella.counting import rows as steps
-from tessella.counting.mixture import MIXED, SLACK, deeper
+from tessella.counting.mixture import MIXED, SEEN, SLACK, deeper
 from tessella.counting.rows import (
     CLOSE,
     EDGE,
@@ -31,7 +31,6 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 NOISE = 1e-9  # of costs, against ties
-_SEEN = 1e-10  # a point this far on a side shows that the side exists
 _SURE = 1e-8  # a bound this far below zero is worth a proof
 _RATIO = 0.1  # a point is taken if it reaches this share of the bound
 _CHOICE = 2  # basic inputs whose distance from their ends is measured
@@ -293,7 +292,7 @@ def climb(
             bound += rows[r, c] * vectors[0, p + c]
             got += rows[r, c] * spots[0, c]
         got = scratch[6, r] + (got - scratch[6, r]) / far
-        if deep and got >= _SEEN and (got >= _RATIO * bound or leaving < 0):
+        if deep and got >= SEEN and (got >= _RATIO * bound or leaving < 0):
             part = deeper(scratch[6, r], got, far)
             for c in range(p):
                 spots[1, c] = scratch[5, c] + (spots[0, c] - scratch[5, c]) / far

@@ -28,7 +28,7 @@ from tessella.counting import climb as climbing
 from tessella.counting import mixture, zonotope
 from tessella.counting import rows as steps
 from tessella.counting.climb import NOISE, climb
-from tessella.counting.mixture import MIXED, MOST_TIPS, SLACK, TIPS, mix
+from tessella.counting.mixture import MIXED, MOST_TIPS, SEEN, SLACK, TIPS, mix
 from tessella.counting.rows import (
     DOWN,
     EDGE,
@@ -61,7 +61,6 @@ _POOL = 128  # points kept of any cells
 _NARROW = 11  # dimensions up to which it pays to ask from outside first
 _MIXED_ROWS = 96  # of cells that are asked by mixtures: with more it takes longer than over the inputs
 _SETS = 1024  # corners kept of sets of hyperplanes
-_SEEN = 1e-10  # a point this far on a side shows that the side exists
 _CLEAR = 1e-10  # by how much values may be wrong for points to still surround zero
 _SHALLOW = 1e-6  # how close to a wall the middle of points may be before a deeper one is looked for
 _DEEPER = 12  # vertices for a deeper one
@@ -140,7 +139,7 @@ def _maximise(
             return status
     picks[1, 0], status = 0, UNCLEAR
     if r < len(mixed):
-        status = mix(r, deep, narrow, _SEEN, frame, rows, walls, cuts, tight, tips, faint, worth, mixed, blend, picks, spots, scratch, counters)
+        status = mix(r, deep, narrow, frame, rows, walls, cuts, tight, tips, faint, worth, mixed, blend, picks, spots, scratch, counters)
     if status == UNCLEAR:
         status = climb(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
     return status
@@ -222,7 +221,7 @@ def _inherit(b: int, r: int, blocks: Floats, held: Any, rows: Floats, scratch: F
             total += rows[r, c] * blocks[b, i, c]
             scratch[3, c] += blocks[b, i, c]
         scratch[6, i] = total
-        if total >= 0.5 * _SEEN:
+        if total >= 0.5 * SEEN:
             for c in range(p):
                 scratch[5, c] += blocks[b, i, c]
             if found < most - 1:
@@ -243,7 +242,7 @@ def _inherit(b: int, r: int, blocks: Floats, held: Any, rows: Floats, scratch: F
         found += 1
         if middle > 1e-5:
             for i in range(held[b]):
-                if scratch[6, i] < 0.5 * _SEEN and found < most:
+                if scratch[6, i] < 0.5 * SEEN and found < most:
                     part = 0.999 * middle / (middle - scratch[6, i])
                     for c in range(p):
                         blocks[b + 1, found, c] = scratch[5, c] + part * (blocks[b, i, c] - scratch[5, c])
@@ -708,8 +707,8 @@ def walk_by_points(
                     total += rows[r, c] * blocks[b, i, c]
                 high = max(high, total)
                 low = min(low, total)
-            above, below = high >= _SEEN, low <= -_SEEN
-            if stable_at[u] <= u and max(high, -low) >= 0.5 * _SEEN:
+            above, below = high >= SEEN, low <= -SEEN
+            if stable_at[u] <= u and max(high, -low) >= 0.5 * SEEN:
                 quick = 1 if high > -low else 0
             deep = False
             if quick < 0 and not (above and below):
@@ -723,7 +722,7 @@ def walk_by_points(
                     sign, best, at = -1.0 if above else 1.0, 0.0, 0
                     for k in range(size):
                         best = max(best, sign * values[0, k])
-                    if best >= _SEEN:
+                    if best >= SEEN:
                         while sign * values[0, at] != best:
                             at += 1
                         slot = min(held[b], blocks.shape[1] - 1)

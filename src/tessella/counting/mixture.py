@@ -20,6 +20,7 @@ from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
 SLACK = 1e-11  # points stay this far inside their cell, in rows of size 1; rounding is a fifth of that at most
+SEEN = 1e-10  # a point this far on a side shows that the side exists
 MOST_TIPS = 128  # kept
 TIPS, MIXED = 12, 13  # places of counters: tips ever found; rows of the cell that the basis is for and one more, or none
 _GAIN = 1e-6  # what a tip must promise, in single precision
@@ -229,12 +230,12 @@ def _halfway(r: int, walls: Floats, spots: Floats, scratch: Floats) -> bool:
 
 
 @_inlined
-def _point(r: int, deep: bool, seen: float, walls: Floats, spots: Floats, scratch: Floats) -> bool:
+def _point(r: int, deep: bool, walls: Floats, spots: Floats, scratch: Floats) -> bool:
     """Whether the mixture, pulled to a middle that is deep in the cell, is a point where row r is positive: then in ``spots``, with one that lies deeper."""
     if not deep:
         return False
     p, far = len(walls) - 3, _reach(r, walls, spots, scratch)
-    if not scratch[7, 0] >= seen:
+    if not scratch[7, 0] >= SEEN:
         return False
     share = deeper(scratch[6, r], scratch[7, 0], far)
     for c in range(p):
@@ -293,7 +294,7 @@ def _prove(r: int, frame: Floats, rows: Floats, blend: Floats, picks: Any, scrat
 
 @_compiled
 def mix(
-    r: int, deep: bool, narrow: bool, seen: float, frame: Floats, rows: Floats, walls: Floats, cuts: Floats, tight: Any, tips: Floats, faint: Any, worth: Any,
+    r: int, deep: bool, narrow: bool, frame: Floats, rows: Floats, walls: Floats, cuts: Floats, tight: Any, tips: Floats, faint: Any, worth: Any,
     mixed: Any, blend: Floats, picks: Any, spots: Floats, scratch: Floats, counters: Any,
 ) -> int:
     """Whether row r is positive somewhere in the cell of the rows before it, whose middle is scratch 5, with the rows' values there in scratch 6, and ``deep`` or not.
@@ -305,7 +306,7 @@ def mix(
         _begin(r, tips, mixed, blend, scratch)
         counters[MIXED] = r + 1
     _multipliers(r, rows, tips, mixed, blend, scratch)
-    bound, rounds, value = np.inf, 0, -1.0
+    rounds, value = 0, -1.0
     for _ in range(_PIVOTS):
         value, enter, best = -blend[r, r + 1], r + 1, -_RATE
         for i in range(r):  # rows that should not be tight come first: tips need not be looked at
@@ -315,15 +316,14 @@ def mix(
             _direction(r, rows, blend, scratch)
             enter = _best(min(counters[TIPS], len(worth)), value + _GAIN, faint, worth, scratch)
             if enter < 0:  # none of the known tips is better
-                if value >= seen:
+                if value >= SEEN:
                     _blended(r, tips, mixed, blend, spots)
-                    if _point(r, deep, seen, walls, spots, scratch):
+                    if _point(r, deep, walls, spots, scratch):
                         return FEASIBLE
                 most, more = _prove(r, frame, rows, blend, picks, scratch)
                 if most + more < 0.0:
                     return INFEASIBLE
-                bound = min(bound, most)
-                if rounds == _ROUNDS or most - value < _CLOSE or bound < 0.0:
+                if rounds == _ROUNDS or most - value < _CLOSE or most < 0.0:
                     break
                 if narrow:
                     cut(frame, cuts, tight, scratch, counters)
@@ -334,7 +334,7 @@ def mix(
             break
     counters[MIXED] = 0
     _blended(r, tips, mixed, blend, spots)
-    if value >= seen and _halfway(r, walls, spots, scratch) and _point(r, True, seen, walls, spots, scratch):
+    if value >= SEEN and _halfway(r, walls, spots, scratch) and _point(r, True, walls, spots, scratch):
         return FEASIBLE
     return UNCLEAR
 
