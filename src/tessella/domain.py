@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tessella.errors import DomainError, NetworkError
 from tessella.network import Floats, Mask, Network, frozen_floats
+from tessella.seeds import generator
 from tessella.tolerances import DEFAULT, Tolerances
 
 _MOST_INPUTS = 100_000_000
@@ -141,7 +142,7 @@ class Box:
 
     def sample(self, count: int, rng: int | np.random.Generator = 0) -> Floats:
         """Points drawn uniformly, of shape (count, dim)."""
-        return np.random.default_rng(rng).uniform(self.lower, self.upper, (count, self.dim))
+        return generator(rng).uniform(self.lower, self.upper, (count, self.dim))
 
     def __eq__(self, other: object) -> bool:
         """Same corners."""

@@ -36,6 +36,7 @@ from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import Status as Repeated
 from tessella.result import Side, format_count, format_duration, maps
+from tessella.seeds import generator
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
 from tessella.upper import upper_bounds
@@ -104,7 +105,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     """
     check_fit(network, domain)
     _check(seconds, confidence, mipbound, workers, progress)
-    seed = int(np.random.default_rng(rng).integers(2**62))
+    seed = int(generator(rng).integers(2**62))
     start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=Status.RUNNING)
     session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, progress)
     status = Status.FINISHED

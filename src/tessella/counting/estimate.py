@@ -23,6 +23,7 @@ from tessella.errors import OptionError
 from tessella.network import Floats, Network
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_confidence, format_count, maps, provenance
+from tessella.seeds import generator
 from tessella.stability import Stability, stability_to_go_on_with
 
 _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
@@ -231,7 +232,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     _check(seconds, probes, confidence, executor, workers, progress)
     check_stability(stability, network, domain)
     begun = perf_counter()
-    base = int(np.random.default_rng(rng).integers(2**63))
+    base = int(generator(rng).integers(2**63))
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     tree = Tree.of(known)
     if not is_large(tree):

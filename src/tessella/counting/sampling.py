@@ -20,6 +20,7 @@ from tessella.errors import OptionError
 from tessella.kernel.threads import single_threaded
 from tessella.network import Network
 from tessella.preactivation import Method
+from tessella.seeds import generator
 from tessella.stability import Stability, stability_to_go_on_with
 
 _LEARN = (8, 256)  # rounds to learn from before regions are drawn: a quarter of their number, within these
@@ -94,8 +95,8 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
         msg = f"n is {n!r}; a sample takes a whole number of regions, at least 1"
         raise OptionError(msg)
     check_stability(stability, network, domain)
+    base = generator(rng).integers(2**63, size=2)
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
-    base = np.random.default_rng(rng).integers(2**63, size=2)
     return list(_drawn(known, int(n), int(base[0]), int(base[1]), executor))
 
 

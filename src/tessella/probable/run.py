@@ -20,6 +20,7 @@ from tessella.parallel import Pending, Stop
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import Status
 from tessella.probable.search import Outcome
+from tessella.seeds import entropy
 
 _TICK = 0.2  # seconds between looks at the clock
 _PATIENCE = 4.0  # seconds to wait for workers that are asked to stop
@@ -109,22 +110,6 @@ def plan(  # noqa: PLR0913  one per option
     count = int(cast("int", repetitions)) if repetitions is not None else fewest if endless else None
     limit = None if endless else float(cast("float", seconds))
     return Plan(int(cast("int", parity_size)), sure, count, limit, entropy(rng))
-
-
-def entropy(rng: object) -> tuple[int, ...]:
-    """What seeds come from: a number, or the next numbers of a generator.
-
-    Examples
-    --------
-    >>> entropy(7)
-    (7,)
-    """
-    if isinstance(rng, np.random.Generator):
-        return tuple(int(part) for part in rng.integers(2**63, size=2))
-    if not isinstance(rng, bool) and isinstance(rng, Integral) and int(rng) >= 0:
-        return (int(rng),)
-    msg = f"rng is {rng!r:.40}; it takes a whole number from 0 on, or a numpy.random.Generator"
-    raise OptionError(msg)
 
 
 @dataclass(slots=True)
