@@ -53,7 +53,7 @@ from tessella.counting.rows import (
 from tessella.counting.tree import Tree
 from tessella.counting.walk import DONE, MORE, MOST_FACES, Simplex
 from tessella.counting.zonotope import ADDED, CUT, MOST_CUTS, begin, descend
-from tessella.kernel.compiling import compiler
+from tessella.kernel.compiling import address, calling, compiler
 from tessella.network import Floats
 
 _POINTS = 48  # points kept of a cell
@@ -145,6 +145,9 @@ def _maximise(
     return status
 
 
+_ask = calling(_maximise)
+
+
 @_compiled
 def _closest(r: int, at: int, rows: Floats, spots: Floats) -> tuple[float, int]:
     """How deep a spot lies in the cell of the first r rows, and the wall that it is closest to."""
@@ -160,7 +163,7 @@ def _closest(r: int, at: int, rows: Floats, spots: Floats) -> tuple[float, int]:
 
 @_compiled
 def _deepen(
-    r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
+    ask: int, r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
     inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> bool:
@@ -181,7 +184,7 @@ def _deepen(
     for step in range(_DEEPER):
         for c in range(p + 3):
             rows[r, c] = rows[near, c]
-        if _maximise(r, deep, len(kept) - 2, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters) == INFEASIBLE:  # there is no such cell: nothing was found
+        if _ask(ask, r, deep, len(kept) - 2, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters) == INFEASIBLE:  # there is no such cell: nothing was found
             break
         share = 1.0 / (step + 1)
         for c in range(p):
@@ -429,7 +432,7 @@ def _hull(level: int, number: int, values: Floats, hull: Floats) -> int:
 
 @_compiled
 def _faces(
-    position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
+    ask: int, position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
     inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
@@ -439,7 +442,7 @@ def _faces(
     Rows of ``masks``: known non-faces, then per level: set, candidates, good ones, next candidate, total; units of the hyperplanes.
     """
     p = combined.shape[1] - 1
-    crossing, size, pulled, found, deep = 0, 0, False, 0, False
+    crossing, size, pulled, found, deep = np.int64(0), 0, False, 0, False
     for u in range(position, len(unit_of)):
         if stable_at[u] <= position:
             continue
@@ -466,7 +469,7 @@ def _faces(
                 for c in range(p + 1):
                     rows[r, c] = -rows[r, c]
             key = 2 * u + 1 if positive else 2 * u
-            status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+            status = _ask(ask, r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if status == UNCLEAR:
                 return -2
             if status == INFEASIBLE:
@@ -559,7 +562,7 @@ def _faces(
                     for j in range(d):
                         key = key * 31 + masks[6, int(hull[level + 1, top, j])]
                     key = 2 * len(unit_of) + key % _SETS
-                    status = _maximise(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                    status = _ask(ask, r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                 if status == UNCLEAR:
                     return -2
                 if status == INFEASIBLE:
@@ -621,7 +624,7 @@ def _settled(u: int, signs: Any, proofs: Any) -> int:
 
 @_compiled
 def walk_by_points(
-    limit: int, fixed: int, signs: Any, nodes: Any, left: Any, proofs: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
+    ask: int, limit: int, fixed: int, signs: Any, nodes: Any, left: Any, proofs: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
     active: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
     gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
@@ -675,12 +678,12 @@ def walk_by_points(
                 for other in range(2 * u, 2 * units):
                     proofs[other, 0, 0] = 0
         if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] != u:
-            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+            found = _faces(ask, u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if found > 0:
                 counters[REGIONS] += found
                 down = 0
                 continue
-            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
+            if found == -2 and _deepen(ask, r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
                 continue
             if found == -2:
                 counters[PLAIN] = u
@@ -743,10 +746,10 @@ def walk_by_points(
                     if (above if side else below) or (u < fixed and side != signs[u]):
                         continue
                     place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
-                    outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
-                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
+                    outcome = _ask(ask, r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                    if outcome == UNCLEAR and _deepen(ask, r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
                         deep = _centre(b, r, blocks, held, rows, scratch, counters) > 2.0 * SLACK
-                        outcome = _maximise(r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                        outcome = _ask(ask, r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                     if outcome == FEASIBLE:
                         _throw(spots, pool, counters)
                         slot = min(held[b], blocks.shape[1] - 1 - side)
@@ -855,37 +858,34 @@ class Hulls(Simplex):
         self._noise = (NOISE * rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs)).astype(np.float32)
         self._scratch = np.zeros((8, max(self._scratch.shape[1], held, most, MOST_CUTS, most + 9)))
 
+        self._ask = address(_maximise, 0, False, 0, 0, self._row_of, self._codes, self._bases, *self._asked())
+
+    def _asked(self) -> tuple[Any, ...]:
+        """What a question needs to know, whatever it is."""
+        frame = (self._gram, self._frame, self._light, self._columns, self._noise)
+        basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
+        scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32))
+        few = (self._kept, self._walls, self._cuts, self._tight, self._corner)
+        return (*frame, *basis, *scratch, *few, self._tips, self._faint, self._worth, self._mixed, self._blend, self._counters)
+
     def _walk(self, fixed: int, tests: int) -> int:
         if self._careful:
             return super()._walk(fixed, tests)
         counters = self._counters
         counters[_POOLED], counters[ADDED], counters[TIPS], counters[MIXED] = self._pooled, self._cut, self._tipped, 0
-        units = (self._unit_of, self._layer_of, self._stable_at)
-        network = (self._layout, self._weights, self._biases, self._active, self._combined, self._errors)
-        last = (self._planes, self._masks, self._values, self._hull)
-        kept = (self._row_of, self._codes, self._bases, self._blocks, self._held, self._pool)
-        frame = (self._gram, self._frame, self._light, self._columns, self._noise)
-        basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
-        scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32))
-        few = (self._kept, self._walls, self._cuts, self._tight, self._corner)
-        inside = (self._tips, self._faint, self._worth, self._mixed, self._blend)
         status = walk_by_points(
+            self._ask,
             counters[TESTS] + tests,
             fixed,
             self._signs,
             self._nodes,
             self._left,
             self._transfers,
-            *units,
-            *network,
-            *last,
-            *kept,
-            *frame,
-            *basis,
-            *scratch,
-            *few,
-            *inside,
-            counters,
+            *(self._unit_of, self._layer_of, self._stable_at),
+            *(self._layout, self._weights, self._biases, self._active, self._combined, self._errors),
+            *(self._planes, self._masks, self._values, self._hull),
+            *(self._row_of, self._codes, self._bases, self._blocks, self._held, self._pool),
+            *self._asked(),
         )
         self._pooled, self._cut, self._tipped = int(counters[_POOLED]), int(counters[ADDED]), int(counters[TIPS])
         return status

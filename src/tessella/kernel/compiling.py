@@ -5,7 +5,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from llvmlite import ir
+from numba import njit, typeof, types
+from numba.core import cgutils
+from numba.core.errors import TypingError
+from numba.extending import intrinsic
 
 
 def compiler(*sources: str, **more: bool | str) -> Callable[[Any], Any]:
@@ -38,6 +42,53 @@ def compiler(*sources: str, **more: bool | str) -> Callable[[Any], Any]:
         return compiled
 
     return decorate
+
+
+def address(function: Any, *given: object) -> int:
+    """Compile a function, or load it, and say where it is, for `calling`.
+
+    Parameters
+    ----------
+    function
+        What `compiler` made.
+    given
+        What it will be called with: values of the same types.
+    """
+    kinds = tuple(typeof(value) for value in given)
+    function.compile(kinds)
+    made = function.overloads[kinds]
+    return made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+
+
+def calling(function: Any) -> Any:
+    """What calls a compiled function by its address, from compiled code: ``call(address, ...)``.
+
+    What is called by name, Numba compiles once more within the caller, and again within the caller's callers.
+    An exception in it ends in a line on stderr.
+
+    Parameters
+    ----------
+    function
+        What `compiler` made.  Its `address` must have been asked for before the caller is compiled, with arguments of the same types.
+    """
+
+    @intrinsic
+    def call(_: Any, place: Any, *given: Any) -> Any:
+        kinds = tuple(types.unliteral(kind) for kind in given)
+        made = function.overloads.get(kinds)
+        if made is None:
+            msg = f"{function.__name__} is not compiled for {kinds}"
+            raise TypingError(msg)
+
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            result, parts = context.get_value_type(made.signature.return_type), cgutils.unpack_tuple(builder, values[1])
+            parts = [context.cast(builder, part, one, kind) for part, one, kind in zip(parts, given, kinds, strict=True)]
+            shape = ir.FunctionType(result, [part.type for part in parts])
+            return builder.call(builder.inttoptr(values[0], shape.as_pointer()), parts)
+
+        return made.signature.return_type(place, types.StarArgTuple(given)), generate
+
+    return call
 
 
 def is_compiled(function: Any) -> bool:
