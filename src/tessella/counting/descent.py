@@ -12,6 +12,7 @@ from tessella.counting import probe
 from tessella.counting.local import LocalBound
 from tessella.counting.rows import UNHARMFUL
 from tessella.counting.tree import Integers, Tree
+from tessella.kernel.compiling import address
 from tessella.network import Floats
 
 if TYPE_CHECKING:
@@ -272,6 +273,8 @@ class Descents:
         """A vertex of the domain; how many of its inequalities are rows."""
         identity, gram, frame, light, columns, rows, *state, counters = self._program
         lists, inverse, places, sides, scratch, _order, _prices = state
+        program = (identity, frame, light, columns, rows, *state, self._nodes[0], *self._nodes[4:8], counters)
+        self._climber = address(probe.climb, 0, 0, probe.GOAL, False, *program)  # noqa: FBT003
         p, held = len(gram), 0
         self.starts = bool(probe.refresh(root, 0, identity, frame, columns, rows, lists, inverse, places, sides, scratch))
         for normal, constant, error in zip(normals, constants, errors, strict=True):
@@ -279,21 +282,7 @@ class Descents:
                 row, size = rows[root, held], np.abs(normal).sum() + abs(constant)
                 row[:p], row[p] = normal / size, constant / size
                 row[p + 1] = max(row[:p] @ gram @ row[:p], 1e-30)
-                found = probe.climb(
-                    root,
-                    held,
-                    probe.GOAL,
-                    False,  # noqa: FBT003
-                    identity,
-                    frame,
-                    light,
-                    columns,
-                    rows,
-                    *state,
-                    self._nodes[0],
-                    *self._nodes[4:8],
-                    counters,
-                )
+                found = probe.climb(root, held, probe.GOAL, False, *program)  # noqa: FBT003
                 self.starts = self.starts and found == probe.FEASIBLE and bool(error <= UNHARMFUL * size)
                 held += 1
         self._corners(root, rows[root, :held])
@@ -358,6 +347,7 @@ class Descents:
         value = (self._logs, self.shape.buckets, theta, self._features, self._origin, self._leaves)
         crowd = (self._used, self._crowd, self._scores, self._needed, self._keys, self._worth, self._seed)
         done = probe.probe(
+            self._climber,
             first,
             len(results),
             np.array([base], dtype=np.uint64),

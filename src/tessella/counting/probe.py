@@ -28,7 +28,7 @@ from tessella.counting import rows as steps
 from tessella.counting import zonotope
 from tessella.counting.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, price
 from tessella.counting.zonotope import ADDED, CUT, begin, cut, descend
-from tessella.kernel.compiling import compiler
+from tessella.kernel.compiling import calling, compiler
 from tessella.network import Floats
 
 GOAL = 8.0 * MARGIN  # what a point must reach to show a sign
@@ -529,6 +529,9 @@ def climb(
             _keep(t, node, points, names, pool, ends, lists, places, sides, counters)
 
 
+_climb = calling(climb)
+
+
 @_compiled
 def _compose(t: int, layer: int, layout: Any, weights: Floats, biases: Floats, status: Any, combined: Floats, errors: Floats, scratch: Floats) -> None:
     """The rows of one layer's units in a cell, from those of the layer before, each with a bound on its rounding error."""
@@ -703,7 +706,7 @@ def _seen(t: int, at: int, size: float, node: Any, vals: Floats) -> int:
 
 @_compiled
 def _survey(
-    t: int, programs: bool, layout: Any, combined: Floats, node: Any, status: Any, row_of: Any, codes: Any,
+    climber: int, t: int, programs: bool, layout: Any, combined: Floats, node: Any, status: Any, row_of: Any, codes: Any,
     points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> None:
     """Settle the units of a node's layer that are left: by points, known proofs and refutations, and by linear programs if asked."""
@@ -750,8 +753,8 @@ def _survey(
                 if _load(
                     t, sign, sign * value, r, identity, frame, columns, rows, lists, inverse, places, sides, scratch, node, names, pool, ends, vals
                 ):
-                    found = climb(
-                        t, r, GOAL, True, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names,
+                    found = _climb(
+                        climber, t, r, GOAL, True, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names,
                         pool, ends, counters,
                     )
                 if found == FEASIBLE:
@@ -807,7 +810,7 @@ def _clone(
 
 @_compiled
 def _child(
-    t: int, child: int, g: int, side: int, layout: Any, combined: Floats, errors: Floats, node: Any, status: Any, row_of: Any, codes: Any,
+    climber: int, t: int, child: int, g: int, side: int, layout: Any, combined: Floats, errors: Floats, node: Any, status: Any, row_of: Any, codes: Any,
     points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
     """Make the child of a node on one side of a unit; row 0 of vals holds the unit's values at the node's points."""
@@ -843,8 +846,8 @@ def _child(
             for i in range(known):
                 names[child, i] = order[i]
             node[child, KNOWN] = kept
-            found = climb(
-                child, r, GOAL, False, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names, pool,
+            found = _climb(
+                climber, child, r, GOAL, False, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names, pool,
                 ends, counters,
             )
         if found == INFEASIBLE:
@@ -914,7 +917,7 @@ def _cross(
 
 @_compiled
 def _settle(
-    t: int, programs: bool, whole: bool, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
+    climber: int, t: int, programs: bool, whole: bool, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any,
     points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
@@ -924,7 +927,7 @@ def _settle(
         layer = node[t, _LAYER]
         if layer >= 0 and look[layer]:
             _survey(
-                t, programs, layout, combined, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame,
+                climber, t, programs, layout, combined, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame,
                 light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
             )
         if node[t, _LEFT] == 1 and layer == layers - 1 and not whole:
@@ -1193,7 +1196,7 @@ def _plus(one: float, two: float) -> float:
 
 @_compiled
 def _round(
-    options: Any, unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
+    climber: int, options: Any, unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
     origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats,
     identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
@@ -1238,7 +1241,7 @@ def _round(
                     for i in range(POINTS):
                         vals[0, i] = scratch[7, i]
                     found = _child(
-                        t, child, g, side, layout, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame,
+                        climber, t, child, g, side, layout, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame,
                         light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
                     )
                     if found == INFEASIBLE:
@@ -1251,7 +1254,7 @@ def _round(
                 if become == 0:
                     programs = step == 0 or not lazy
                     become = _settle(
-                        child, programs, single, layout, weights, biases, rectified, look, combined, errors, node, status, row_of,
+                        climber, child, programs, single, layout, weights, biases, rectified, look, combined, errors, node, status, row_of,
                         codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
                     )
                     value = np.float64(become)
@@ -1326,7 +1329,7 @@ def _round(
 
 @_compiled
 def probe(
-    first: int, count: int, base: Any, results: Floats, options: Any, domain: int, root: int, origin_rows: Floats, origin_errors: Floats,
+    climber: int, first: int, count: int, base: Any, results: Floats, options: Any, domain: int, root: int, origin_rows: Floats, origin_errors: Floats,
     unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
     origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats,
@@ -1374,7 +1377,7 @@ def probe(
                 points[0, c, 1 + place] = points[root, c, place]
         held = counters[RECORDS]
         found = _round(
-            options, unit_of, layout, weights, biases, rectified, look, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, marks, logs,
+            climber, options, unit_of, layout, weights, biases, rectified, look, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, marks, logs,
             buckets, theta, features, origin, leaves, used, crowd, scores, needed, keys, worth, seed, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame, light,
             columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
         )
