@@ -2,6 +2,8 @@
 
 The steps are commands of ``python -m experiments.paper``:
 
+`commands`, `options`
+    The command line.
 `data`
     Read MNIST from a path, or take scikit-learn's small digits.
 `train`

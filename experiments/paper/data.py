@@ -153,8 +153,11 @@ def _checked(
     if images.ndim < 2 or images.size == 0 or labels.shape != images.shape[:1]:
         msg = f"{path}: x_{part} has shape {images.shape} and y_{part} {labels.shape}; expected (n, 28, 28) and (n,)"
         raise tessella.FileError(msg)
-    if labels.dtype.kind not in "iu" or labels.min() < 0 or labels.max() >= CLASSES:
-        msg = f"{path}: y_{part} holds {labels.dtype} labels that are not all from 0 to {CLASSES - 1}"
+    if labels.dtype.kind not in "iu":
+        msg = f"{path}: y_{part} holds {labels.dtype}; expected whole numbers from 0 to {CLASSES - 1}"
+        raise tessella.FileError(msg)
+    if labels.min() < 0 or labels.max() >= CLASSES:
+        msg = f"{path}: y_{part} reaches from {labels.min()} to {labels.max()}; expected labels from 0 to {CLASSES - 1}"
         raise tessella.FileError(msg)
     if images.dtype.kind not in "iuf":
         msg = f"{path}: x_{part} holds {images.dtype}; expected grey levels from 0 to 255, or numbers from 0 to 1"

@@ -10,7 +10,7 @@ import numpy as np
 import tessella
 from experiments.paper import published
 from experiments.paper.index import UNITS
-from experiments.paper.summary import LARGE, Fit, Row, configurations, fit, points
+from experiments.paper.summary import LARGE, Fit, Row, configurations, fit, points, sureness
 from experiments.paper.tasks import XOR
 
 if TYPE_CHECKING:
@@ -92,18 +92,20 @@ def bounds(networks: Sequence[Row]) -> "Figure":
         (axes[0], ours, f"ours: means of {many} {plural}"),
         (axes[1], theirs, "paper: means of 10 networks"),
     ):
-        _bounds_panel(place, table)
+        _bounds_panel(place, table, sureness(networks) if table is ours else "95 %")
         place.set_title(title, loc="left")
+    axes[0].set_ylim(-0.5, 32.0)
     axes[0].set_ylabel("MAPS (log2 of the number of regions)")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    named = {label: handle for place in reversed(axes) for handle, label in zip(*place.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=4)
     return figure
 
 
-def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]]) -> None:
+def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]], sure: str) -> None:
     def line(name: str, **style: Any) -> None:
         known = [(row["n1"], row[name]) for row in table if row.get(name) is not None]
-        axes.plot([x for x, _ in known], [y for _, y in known], markersize=4.5, linewidth=1.2, **style)
+        if known:
+            axes.plot([x for x, _ in known], [y for _, y in known], markersize=4.5, linewidth=1.2, **style)
 
     line("configuration_ub", color=BLACK, marker="s", label="Configuration UB")
     line("empirical_ub", color=VERMILION, marker="^", label="Empirical UB")
@@ -111,18 +113,18 @@ def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]]) -> None:
     guessed = [row for row in table if not row["counted"] and row["exact"] is not None]
     x, y = [row["n1"] for row in guessed], [row["exact"] for row in guessed]
     label = "the same, with networks that are only estimated"
-    axes.plot(x, y, "o", color=GREEN, markerfacecolor="white", markersize=4.5, label=label)
+    if guessed:
+        axes.plot(x, y, "o", color=GREEN, markerfacecolor="white", markersize=4.5, label=label)
     for size in sorted(XOR.values(), reverse=True):
-        line(f"xor{size}_lb", color=COLOURS[size], marker=MARKERS[size], linestyle="--", label=f"XOR-{size} LB (95 %)")
+        line(f"xor{size}_lb", color=COLOURS[size], marker=MARKERS[size], linestyle="--", label=f"XOR-{size} LB ({sure})")
     axes.set_xticks(range(1, UNITS), [f"{n1};{UNITS - n1};10" for n1 in range(1, UNITS)], rotation=90)
     axes.set_xlabel("ReLUs in each layer")
-    axes.set_ylim(bottom=-0.5)
 
 
 def times(networks: Sequence[Row]) -> "Figure":
     """Figure 2, bottom: seconds for the approximation against seconds for the exact count; ours and the paper's."""
     figure = _figure(10.4, 4.9)
-    axes = figure.subplots(1, 2)
+    axes = figure.subplots(1, 2, sharex=True, sharey=True)
     counted = [row for row in networks if row.exact is not None]
     ours = [
         {"exact_s": row.seconds["count"], "small": (row.maps or 0.0) < LARGE}
@@ -154,10 +156,7 @@ def _times_panel(axes: "Axes", table: Sequence[Any]) -> None:
         return
     axes.set_xscale("log")
     axes.set_yscale("log")
-    low = max(axes.get_xlim()[0], axes.get_ylim()[0])
-    high = min(axes.get_xlim()[1], axes.get_ylim()[1])
-    if low < high:
-        axes.plot([low, high], [low, high], color=BLACK, linewidth=1.0, label="equal times")
+    axes.axline((1.0, 1.0), (10.0, 10.0), color=BLACK, linewidth=1.0, label="equal times")
 
 
 def accuracy(networks: Sequence[Row], title: str) -> "Figure":
@@ -166,11 +165,13 @@ def accuracy(networks: Sequence[Row], title: str) -> "Figure":
     figure.suptitle(f"{title}: {len(networks)} networks", x=0.01, ha="left", fontsize=10)
     grid = figure.subplots(2, len(XOR), sharey="row", sharex=True, squeeze=False)
     handles: dict[str, Any] = {}
+    counted = all(row.exact is not None for row in networks)
+    regions = "number of regions, counted" if counted else "number of regions, counted or (some) estimated"
     for line, (outcome, words) in enumerate((("cross_entropy", "training cross-entropy"), ("test_error", "test error, %"))):
         for place, size in zip(grid[line], XOR.values(), strict=True):
             for chosen, colour, marker in ((None, BLACK, "."), (size, COLOURS[size], MARKERS[size])):
                 here = points(networks, chosen, outcome)
-                name = "number of regions (counted, or estimated)" if chosen is None else f"APP-{size}"
+                name = regions if chosen is None else f"APP-{size}"
                 (handles[name],) = place.plot(
                     [x for x, _ in here], [y for _, y in here], marker, color=colour, markersize=3.5, alpha=0.6
                 )
@@ -178,7 +179,7 @@ def accuracy(networks: Sequence[Row], title: str) -> "Figure":
                     _regression(place, here, found, colour, chosen is None)
         grid[line][0].set_ylabel(words)
     for place, size in zip(grid[1], XOR.values(), strict=True):
-        place.set_xlabel(f"MAPS, exact and APP-{size}")
+        place.set_xlabel(f"MAPS: regions, and APP-{size}")
     figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=5)
     return figure
 
@@ -197,21 +198,22 @@ def estimate(networks: Sequence[Row]) -> "Figure":
 
     figure = _figure(10.4, 4.9)
     axes = figure.subplots(1, 2)
-    counted = [row for row in networks if row.exact is not None and row.estimate is not None and row.estimate_lower]
-    drawn = [row for row in counted if row.relative_error]
+    counted = [row for row in networks if row.exact is not None]
+    drawn = [row for row in counted if row.estimate is not None and row.estimate_lower]
+    sure = sureness(networks)
     for size in sorted(XOR.values()):
         here = [row for row in counted if size in row.xor]
-        y = [math.log2(row.xor_lower[size] / row.exact) for row in here if row.exact]
-        axes[0].plot(
-            [row.exact for row in here], y, MARKERS[size], color=COLOURS[size], markersize=4.0, label=f"XOR-{size} LB (95 %)"
-        )
-    _estimate_panel(axes[0], drawn)
-    axes[0].set_title("bits above or below the count", loc="left")
-    axes[0].set_ylabel("log2(claim / count)")
-    _estimate_panel(axes[1], drawn, spread=True)
+        y = [row.xor[size] - math.log2(row.exact or 1) for row in here]
+        x = [row.exact for row in here]
+        axes[0].plot(x, y, MARKERS[size], color=COLOURS[size], markersize=4.0, label=f"XOR-{size} LB ({sure})")
+    _estimate_bound(axes[0], drawn, sure)
+    axes[0].set_title(f"what is claimed with {sure}", loc="left")
+    axes[0].set_ylabel("bits above the count (log2 of claim / count)")
+    _estimate_spread(axes[1], drawn)
+    _estimate_bound(axes[1], drawn, sure)
     axes[1].set_title("the estimate, with 2 standard errors, and its bound", loc="left")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    named = {label: handle for place in axes for handle, label in zip(*place.get_legend_handles_labels(), strict=True)}
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=3)
     for place in axes:
         if counted:
             place.set_xscale("log")
@@ -223,16 +225,19 @@ def estimate(networks: Sequence[Row]) -> "Figure":
     return figure
 
 
-def _estimate_panel(axes: "Axes", drawn: Sequence[Row], *, spread: bool = False) -> None:
+def _estimate_bound(axes: "Axes", drawn: Sequence[Row], sure: str) -> None:
+    lower = [math.log2((row.estimate_lower or 1) / (row.exact or 1)) for row in drawn]
+    x = [row.exact or 1 for row in drawn]
+    axes.plot(x, lower, "^", color=VERMILION, markersize=4.0, label=f"the estimate's lower bound ({sure})")
+
+
+def _estimate_spread(axes: "Axes", drawn: Sequence[Row]) -> None:
     x = [row.exact or 1 for row in drawn]
     y = [(row.estimate or 0.0) - math.log2(row.exact or 1) for row in drawn]
-    if spread:
-        ends = [[-math.log2(max(1.0 - 2.0 * (row.relative_error or 0.0), 0.05)) for row in drawn]]
-        ends += [[math.log2(1.0 + 2.0 * (row.relative_error or 0.0)) for row in drawn]]
-        axes.errorbar(x, y, yerr=ends, fmt="none", ecolor=GREY, elinewidth=0.8)
-    lower = [math.log2((row.estimate_lower or 1) / (row.exact or 1)) for row in drawn]
+    ends = [[-math.log2(max(1.0 - 2.0 * (row.relative_error or 0.0), 0.05)) for row in drawn]]
+    ends += [[math.log2(1.0 + 2.0 * (row.relative_error or 0.0)) for row in drawn]]
+    axes.errorbar(x, y, yerr=ends, fmt="none", ecolor=GREY, elinewidth=0.8)
     axes.plot(x, y, "o", color=GREEN, markersize=4.0, label="estimate")
-    axes.plot(x, lower, "^", color=VERMILION, markersize=4.0, label="the estimate's lower bound (95 %)")
 
 
 def _nothing(axes: "Axes") -> None:

@@ -1,6 +1,7 @@
 """A folder of trained networks: ``n1_n2_seed.npz`` files, and ``index.jsonl`` with one line of JSON for each."""
 
 import json
+import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,14 +45,21 @@ class Folder:
 
     def prepare(self) -> None:
         """Make the folder, before time is spent on what could not be saved in it."""
+        probe = self.path / ".part"
         try:
             self.path.mkdir(parents=True, exist_ok=True)
+            probe.touch()
+            probe.unlink()
         except OSError as error:
-            msg = f"{self.path}: cannot be made a folder ({error.strerror}); choose another --out"
+            msg = f"{self.path}: cannot be written to, as a folder ({error.strerror}); choose another --out"
             raise tessella.FileError(msg) from error
 
     def records(self) -> dict[Key, dict[str, Any]]:
         """What the index says, for each network whose file is there."""
+        return {key: record for key, record in self.listed().items() if (self.path / key.file).is_file()}
+
+    def listed(self) -> dict[Key, dict[str, Any]]:
+        """What the index says."""
         index = self.path / INDEX
         if not index.exists():
             return {}
@@ -68,9 +76,26 @@ class Folder:
             except (ValueError, KeyError, TypeError) as error:
                 msg = f"{index}: line {number} is no record of a network; remove that line and its network is trained again"
                 raise tessella.FileError(msg) from error
-            if (self.path / key.file).is_file():
-                found[key] = record
+            found[key] = record
         return found
+
+    def arrays(self, key: Key) -> Arrays:
+        """Weights and biases of a network; refuses a file that is not the one of the index."""
+        path, said = self.path / key.file, self.listed()[key].get("fingerprint")
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                layers = [(file[f"W{number}"], file[f"b{number}"]) for number in range(len(file.files) // 2)]
+            found = tessella.Network.from_arrays(layers).fingerprint
+        except FileNotFoundError as error:
+            msg = f"{path}: is listed in {INDEX}, but is not there; the command that trained it does so again"
+            raise tessella.FileMissing(msg) from error
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, tessella.TessellaError) as error:
+            msg = f"{path}: is no network of this experiment ({error}); remove the file and train it again"
+            raise tessella.FileError(msg) from error
+        if found != said:
+            msg = f"{path}: is not the network that {INDEX} lists (fingerprints {found[:12]} and {said:.12}); remove the file and train it again"
+            raise tessella.FileError(msg)
+        return layers
 
     def save(self, networks: Mapping[Key, Arrays], records: Mapping[Key, dict[str, Any]]) -> None:
         """Write networks and then their lines of the index; each file is whole or not there.
@@ -119,7 +144,28 @@ def configurations(names: Iterable[str] = ()) -> list[tuple[int, int]]:
     return sorted({known[name] for name in asked or known})
 
 
-def missing(folder: Folder, keys: Iterable[Key], settings: Mapping[str, Any]) -> list[Key]:
+def chosen(folder: Folder, widths: Iterable[tuple[int, int]], seeds: Iterable[int]) -> list[Key]:
+    """The networks of a folder, or those of these layers and seeds; refuses what has none.
+
+    Parameters
+    ----------
+    folder
+        Where networks are.
+    widths, seeds
+        Which; nothing for all.
+    """
+    listed, pairs, wanted = sorted(folder.listed()), set(widths), set(seeds)
+    keys = [key for key in listed if (not pairs or key[:2] in pairs) and (not wanted or key.seed in wanted)]
+    absent = [f"{n1}-{n2}" for n1, n2 in sorted(pairs - {key[:2] for key in keys})]
+    absent += [f"of seed {seed}" for seed in sorted(wanted - {key.seed for key in keys})]
+    if absent or not keys:
+        which = f"no trained networks {', '.join(absent)}".rstrip()
+        msg = f"{folder.path}: there are {which} here; make them with: python -m experiments.paper train"
+        raise tessella.FileMissing(msg)
+    return keys
+
+
+def missing(folder: Folder, keys: Iterable[Key], settings: Mapping[str, Any], *, force: bool = False) -> list[Key]:
     """The networks that are still to be trained.
 
     Parameters
@@ -129,17 +175,24 @@ def missing(folder: Folder, keys: Iterable[Key], settings: Mapping[str, Any]) ->
     keys
         All that are asked for.
     settings
-        What the records of trained ones must say, so that one folder does not mix different experiments.
+        What the records of all trained ones must say, so that one folder does not mix different experiments.
+    force
+        Whether those that are asked for are trained again.
     """
     records, asked = folder.records(), list(keys)
-    for key in asked:
-        if key not in records:
-            continue
+    kept = {key: record for key, record in records.items() if not (force and key in asked)}
+    for key, record in kept.items():
         for name, value in settings.items():
-            if records[key].get(name) != value:
-                msg = (
-                    f"{folder.path / key.file}: was trained with {name} {records[key].get(name)}, not {value}; "
-                    "choose another --out, the same settings, or --force to replace it"
+            if record.get(name) != value:
+                how = (
+                    f"on other images ({record.get('data')})"
+                    if name == "data_sha256"
+                    else f"with {name} {_words(record.get(name))}, not {_words(value)}"
                 )
-                raise tessella.OptionError(msg)
-    return [key for key in asked if key not in records]
+                msg = f"{folder.path / key.file}: was trained {how}; choose another --out, or the same settings"
+                raise tessella.OptionError(msg + (", or --force to replace it" if key in asked else ""))
+    return [key for key in asked if key not in kept]
+
+
+def _words(value: Any) -> str:
+    return ", ".join(f"{name} {each}" for name, each in value.items()) if isinstance(value, dict) else str(value)

@@ -1,7 +1,9 @@
-"""Numbers and errors of the command line, for all commands of the experiment."""
+"""What all commands of the experiment share: how they read numbers, write them, and end."""
 
 import argparse
-from collections.abc import Iterable
+import signal
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 
 import tessella
 
@@ -53,6 +55,27 @@ def seeds_of(texts: Iterable[str]) -> set[int]:
             raise tessella.OptionError(msg)
         found |= set(range(int(first), int(last or first) + 1))
     return found
+
+
+@contextmanager
+def ending_gently() -> Generator[None, None, None]:
+    """A request to terminate ends a run as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "network"), counted(20, "network")
+    ('1 network', '20 networks')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _whole(text: str, least: int) -> int:

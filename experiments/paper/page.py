@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tessella
 from experiments.paper.results import Results
-from experiments.paper.summary import Row
+from experiments.paper.summary import Row, sureness
 from experiments.paper.tables import Table
 
 _STYLE = """
@@ -28,7 +28,7 @@ code { background: #f2f2f2; padding: 0 0.25em; }
 CAPTIONS = {
     "bounds": (
         "Figure 2, top. Averages of the bounds over the networks of each configuration. Upper bounds are proved; each XOR-k lower bound holds "
-        "with 95 % for its network. Hollow circles: configurations in which some network is estimated, not counted."
+        "with {sure} for its network. Hollow circles: configurations in which some network is estimated, not counted."
     ),
     "times": (
         "Figure 2, bottom. Time for the lower bound (coefficients H included) against time for the exact count, of networks that are "
@@ -41,7 +41,7 @@ CAPTIONS = {
     ),
     "accuracy-all": "The same with all configurations.",
     "estimate": (
-        "What the paper could not draw: the estimate and its lower bound (95 %, at every stopping time) against the exact count, "
+        "What the paper could not draw: the estimate and its lower bound ({sure}, at every stopping time) against the exact count, "
         "beside the XOR-k bounds. Networks so small that the estimate counted them instead are left out of it."
     ),
 }
@@ -58,11 +58,11 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 )
 NOTES = {
     "gap": "(Configuration UB - Empirical UB) / (Configuration UB - regions), of mean MAPS. (est.): some counts are estimates.",
-    "bounds": "Mean MAPS, ours / paper. XOR-k as the paper writes it: j, where more than 2^j regions are claimed with 95 %.",
+    "bounds": "Mean MAPS, ours / paper. XOR-k as the paper writes it: j, where more than 2^j regions are claimed with {sure}. The paper's: 95 %.",
     "times": "Ours: CPU seconds of one core. Paper: seconds on 40 cores with CPLEX 12.8. XOR-k with the coefficients H.",
     "correlation": "Pearson's r of MAPS with the outcome, and the slope of the regression (per cent, or nats, per bit).",
     "estimate": "On networks that are counted.",
-    "inequalities": "Proved claims must never fail; claims of 95 % may fail once in 20.",
+    "inequalities": "Proved claims must never fail; others may, as often as said. Estimates that counted instead are left out.",
     "shapes": "",
     "standing": "A count that its limit stopped, or whose estimate says that it would, is recorded with its proved bracket.",
 }
@@ -83,10 +83,11 @@ def page(results: Results, networks: Sequence[Row], tables: Mapping[str, Table],
     parts = [
         f"<h1>Empirical bounds on linear regions, reproduced</h1>\n<p class='past'>{html.escape(past(results, networks))}</p>"
     ]
+    sure = sureness(networks)
     for title, pictures, names in _SECTIONS:
         parts.append(f"<h2>{title}</h2>")
-        parts += [_figure(name, images[name]) for name in pictures]
-        parts += [_table(tables[name], NOTES[name]) for name in names]
+        parts += [_figure(CAPTIONS[name].format(sure=sure), images[name]) for name in pictures]
+        parts += [_table(tables[name], NOTES[name].format(sure=sure)) for name in names]
     head = f"<meta charset='utf-8'><meta name='viewport' content='width=device-width'><title>The paper, reproduced</title><style>{_STYLE}</style>"
     return f"<!doctype html>\n<html lang='en'><head>{head}</head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
 
@@ -121,6 +122,9 @@ def fill(path: Path, tables: Mapping[str, Table]) -> str:
     except OSError as error:
         msg = f"{path}: cannot be read ({error.strerror}); --markdown takes a page with lines <!-- table NAME -->"
         raise tessella.FileError(msg) from error
+    if not any(f"<!-- table {name} -->" in text for name in tables):
+        msg = f"{path}: has no line <!-- table NAME --> to put a table behind; the names are {', '.join(tables)}"
+        raise tessella.FileError(msg)
     for name, table in tables.items():
         mark = f"<!-- table {name} -->"
         pattern = re.compile(rf"{re.escape(mark)}\n.*?<!-- end -->", re.DOTALL)
@@ -128,8 +132,8 @@ def fill(path: Path, tables: Mapping[str, Table]) -> str:
     return text
 
 
-def _figure(name: str, image: bytes) -> str:
-    caption = html.escape(CAPTIONS[name])
+def _figure(words: str, image: bytes) -> str:
+    caption = html.escape(words)
     data = base64.b64encode(image).decode()
     return f"<figure><img alt='{caption}' src='data:image/svg+xml;base64,{data}'><figcaption>{caption}</figcaption></figure>"
 

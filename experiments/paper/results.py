@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,19 +48,25 @@ class Results:
             results.records[_key(record), record["task"]] = record
         return results
 
-    def check(self, fingerprints: Mapping[Key, str]) -> None:
+    def check(self, fingerprints: Mapping[Key, str], images: Collection[str]) -> None:
         """Refuse results of other networks.
 
         Parameters
         ----------
         fingerprints
             Those of the networks at hand.
+        images
+            Hashes of the images that these were trained on.
         """
+        for (key, task), record in self.records.items():
+            if task == "network" and str(record["value"].get("data_sha256")) not in images:
+                msg = f"{self.path}: has results of networks trained on other images ({key.file}: {record['value'].get('data')}); choose another --out"
+                raise tessella.OptionError(msg)
         for key, _ in self.records:
             if key in fingerprints and self.fingerprint(key) != fingerprints[key]:
                 msg = (
                     f"{self.path}: has results of another network {key.n1}-{key.n2} of seed {key.seed} (fingerprint "
-                    f"{self.fingerprint(key)[:12]}, that of the file is {fingerprints[key][:12]}); choose another --out"
+                    f"{self.fingerprint(key)[:12]}, that of the file is {fingerprints[key][:12]}): it was trained again, or in other company; choose another --out"
                 )
                 raise tessella.OptionError(msg)
 

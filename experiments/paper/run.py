@@ -1,7 +1,9 @@
 """Measure the networks of a folder, task by task, and write each result down at once."""
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -11,12 +13,10 @@ from statistics import median
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 import tessella
-from experiments.paper.index import Folder, Key
-from experiments.paper.results import Record, Results
-from experiments.paper.tasks import Settings, Subject, Work, perform
+from experiments.paper.index import Arrays, Folder, Key
+from experiments.paper.results import Record, Results, closure
+from experiments.paper.tasks import Settings, Subject, Work, perform, tidy
 
 Item = tuple[Key, str]
 
@@ -37,8 +37,12 @@ class Measuring:
         What was chosen.
     index
         What the index says of each network asked for.
+    arrays
+        Weights and biases of each of these.
     fingerprints
         Of each of these, as it is counted.
+    asked
+        The tasks that were asked for; of the others any result will do, whatever its settings.
     checkpoints
         Whether counts keep what is finished in the folder of results; other machines do not see that.
     """
@@ -48,7 +52,9 @@ class Measuring:
     tasks: Sequence[str]
     settings: Settings
     index: dict[Key, dict[str, Any]]
+    arrays: dict[Key, Arrays]
     fingerprints: dict[Key, str]
+    asked: frozenset[str]
     checkpoints: bool = True
     under_way: dict[Item, float] = field(default_factory=dict[Item, float])
     failed: dict[Item, str] = field(default_factory=dict[Item, str])
@@ -56,18 +62,14 @@ class Measuring:
 
     @classmethod
     def of(cls, nets: Path, out: Path, keys: Sequence[Key], tasks: Sequence[str], settings: Settings) -> "Measuring":
-        """All of these networks; refuses missing ones, and results of others."""
-        folder = Folder(nets)
-        index = folder.records()
-        absent = [key for key in keys if key not in index]
-        if absent or not keys:
-            what = f"no trained network {absent[0].file}" if absent else "no trained networks"
-            msg = f"{nets}: {what} here; make them with: python -m experiments.paper train"
-            raise tessella.FileMissing(msg)
-        fingerprints = {key: Subject.of(arrays(nets / key.file)).network.fingerprint for key in keys}
+        """All of these networks; refuses files that are not what the index lists, and results of others."""
+        folder, needed = Folder(nets), closure(tasks)
+        listed = folder.listed()
+        index, arrays = {key: listed[key] for key in keys}, {key: folder.arrays(key) for key in keys}
+        fingerprints = {key: Subject.of(arrays[key]).network.fingerprint for key in keys}
         results = Results.read(out)
-        results.check(fingerprints)
-        return cls(folder, results, tasks, settings, {key: index[key] for key in keys}, fingerprints)
+        results.check(fingerprints, {str(record.get("data_sha256")) for record in index.values()})
+        return cls(folder, results, needed, settings, index, arrays, fingerprints, frozenset(tasks))
 
     def left(self) -> list[Item]:
         """What is still to be done, first things first: counts last, small ones before large ones."""
@@ -75,9 +77,14 @@ class Measuring:
             (key, task)
             for key in self.index
             for task in self.tasks
-            if (key, task) not in self.failed and not self.results.settled(key, task, self.settings)
+            if (key, task) not in self.failed and not self._settled(key, task)
         ]
         return sorted(items, key=self._order)
+
+    def _settled(self, key: Key, task: str) -> bool:
+        if task not in self.asked and self.results.value(key, task) is not None:
+            return True
+        return self.results.settled(key, task, self.settings)
 
     def _order(self, item: Item) -> tuple[float, ...]:
         key, task = item
@@ -100,11 +107,20 @@ class Measuring:
         """A task with all that it needs."""
         key, task = item
         known = {name: value for name in ("stability", "estimate") if (value := self.results.value(key, name)) is not None}
-        checkpoint = None
-        if task == "count" and self.checkpoints:
-            checkpoint = self.results.path.parent / "checkpoints" / f"{self.fingerprints[key][:16]}.db"
+        checkpoint = self._checkpoint(key) if task == "count" and self.checkpoints else None
+        if checkpoint is not None:
             checkpoint.parent.mkdir(exist_ok=True)
-        return Work(task, arrays(self.nets.path / key.file), self.index[key], known, self.settings, checkpoint)
+        return Work(task, self.arrays[key], self.index[key], known, self.settings, checkpoint)
+
+    def write(self, item: Item, record: Record) -> None:
+        """Write a result down; only then a finished count's checkpoint may go."""
+        key, task = item
+        self.results.append(key, self.fingerprints[key], task, record)
+        if task == "count" and record["status"] != "time limit":
+            tidy(self._checkpoint(key))
+
+    def _checkpoint(self, key: Key) -> Path:
+        return self.results.path.parent / "checkpoints" / f"{self.fingerprints[key][:16]}.db"
 
     def time_left(self, workers: int) -> tuple[float, bool]:
         """Seconds until the end, going by what is done (tasks of the same kind and first layer, speeds of counts); and whether that is all."""
@@ -171,16 +187,9 @@ def measure(plan: Measuring, executor: Executor, workers: int, tick: float = 0.5
             except BrokenExecutor as error:
                 msg = f"the worker of {item[0].file}, {item[1]}, was lost: it was killed or ran out of memory; run again to go on"
                 raise tessella.SolverError(msg) from error
-            key, task = item
-            plan.results.append(key, plan.fingerprints[key], task, record)
+            plan.write(item, record)
             yield item, record
         yield None
-
-
-def arrays(path: Path) -> list[tuple[Any, Any]]:
-    """Weights and biases of a saved network."""
-    with np.load(path, allow_pickle=False) as file:
-        return [(file[f"W{number}"], file[f"b{number}"]) for number in range(len(file.files) // 2)]
 
 
 @contextmanager
@@ -202,7 +211,7 @@ def executor_of(name: str, workers: int) -> Generator[Executor, None, None]:
         msg = f"--executor {name}: expected processes, or the address of a dask scheduler such as tcp://host:8786"
         raise tessella.OptionError(msg)
     context = multiprocessing.get_context("spawn")
-    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf)
+    executor = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin)
     try:
         yield executor
     except BaseException:
@@ -213,19 +222,17 @@ def executor_of(name: str, workers: int) -> Generator[Executor, None, None]:
     executor.shutdown()
 
 
-@contextmanager
-def ending_gently() -> Generator[None, None, None]:
-    """A request to terminate ends a run as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _deaf() -> None:
-    """Ctrl-C is the business of the process that started this one."""
+def _begin() -> None:
+    """Ctrl-C is the business of the process that started this one, and without that one there is nothing to do."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+
+def _follow(parent: Any) -> None:
+    parent.join()
+    os._exit(1)  # whatever is under way: its checkpoint is good at every moment
 
 
 @contextmanager

@@ -37,7 +37,9 @@ class Row:
     relative_error
         That error.
     estimate_lower
-        The estimate's lower bound, which holds with the confidence.
+        The estimate's lower bound, which holds with the confidence; None where it counted instead.
+    confidence
+        Of the XOR-k bounds and of the estimate's, as fractions.
     bracket
         Proved bounds on the count.
     xor
@@ -58,6 +60,7 @@ class Row:
     estimate: float | None
     relative_error: float | None
     estimate_lower: int | None
+    confidence: frozenset[float]
     bracket: tuple[int, int] | None
     xor: dict[int, float]
     xor_lower: dict[int, int]
@@ -141,7 +144,8 @@ def _row(results: Results, key: Key) -> Row | None:
         counted.get("exact"),
         estimate.get("maps"),
         estimate.get("relative_error"),
-        estimate.get("lower"),
+        estimate.get("lower") if estimate.get("exact") is None else None,
+        _confidence(results, key),
         (counted["lower"], counted["upper"]) if counted else None,
         {size: float(found["exponent"] or 0) for size, found in xor.items()},
         {size: found["lower"] for size, found in xor.items()},
@@ -149,6 +153,24 @@ def _row(results: Results, key: Key) -> Row | None:
         _seconds(results, key),
         tried["status"] if tried else "",
     )
+
+
+def _confidence(results: Results, key: Key) -> frozenset[float]:
+    known = [results.records[key, task]["settings"] for task in (*XOR, "estimate") if results.value(key, task) is not None]
+    return frozenset(float(settings["confidence"]) for settings in known)
+
+
+def sureness(networks: Iterable[Row]) -> str:
+    """With which confidence the probable bounds hold, in words.
+
+    Examples
+    --------
+    >>> sureness([])
+    '95 %'
+    """
+    found = {confidence for row in networks for confidence in row.confidence} or {0.95}
+    low, high = f"{100 * min(found):g}", f"{100 * max(found):g}"
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def _seconds(results: Results, key: Key) -> dict[str, float]:
@@ -216,7 +238,7 @@ def checks(networks: Sequence[Row]) -> list[Check]:
     ]
     probable += [("estimate's bound <= exact", lambda row: _at_most(row.estimate_lower, row.exact))]
     return [_check(networks, name, "proved", test) for name, test in proved] + [
-        _check(networks, name, "95 % each", test) for name, test in probable
+        _check(networks, name, f"{sureness(networks)} each", test) for name, test in probable
     ]
 
 

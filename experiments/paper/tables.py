@@ -54,7 +54,7 @@ def gap(means: Sequence[Configuration]) -> Table:
                 str(each.networks),
                 str(each.counted),
                 _number(each.gap_closed, 1) + ("" if each.counted == each.networks or each.gap_closed is None else " (est.)"),
-                f"{theirs[each.n1]['gap_closed_percent']:g}",
+                _number(theirs[each.n1]["gap_closed_percent"], 1),
             )
             for each in means
         ],
@@ -113,17 +113,17 @@ def correlation(networks: Sequence[Row]) -> Table:
 def estimate(networks: Sequence[Row]) -> Table:
     """The new figure: how far estimates and bounds are from the count."""
     known = [row for row in networks if row.exact is not None]
-    estimated = [row for row in known if row.relative_error]
+    estimated = [row for row in known if row.estimate is not None and row.estimate_lower]
     body = list[tuple[str, ...]]()
     errors = [abs(2.0 ** ((row.estimate or 0.0) - math.log2(row.exact or 1)) - 1.0) for row in estimated]
     if errors:
         body.append(
             ("estimate: error in % of the count", str(len(errors)), f"{100 * median(errors):.1f}", f"{100 * max(errors):.1f}")
         )
-    kinds = [("estimate's lower bound", [(row.estimate_lower, row.exact) for row in estimated])]
-    kinds += [(f"XOR-{size}", [(row.xor_lower.get(size), row.exact) for row in known]) for size in reversed(XOR.values())]
-    for name, pairs in kinds:
-        bits = [math.log2(exact / lower) for lower, exact in pairs if lower and exact]
+    kinds = {"estimate's lower bound": [math.log2((row.exact or 1) / (row.estimate_lower or 1)) for row in estimated]}
+    for size in reversed(XOR.values()):
+        kinds[f"XOR-{size}"] = [math.log2(row.exact or 1) - row.xor[size] for row in known if size in row.xor]
+    for name, bits in kinds.items():
         if bits:
             body.append((f"{name}: bits below the count", str(len(bits)), f"{median(bits):.2f}", f"{max(bits):.2f}"))
     return Table(("claim", "networks", "median", "largest"), body)

@@ -115,7 +115,7 @@ class Subject:
 
 def perform(work: Work) -> dict[str, Any]:
     """Do a task: what it found, how it ended, and what it cost."""
-    warm(len(work.arrays[0][0][0]))
+    warm(work.task.partition("-")[0], len(work.arrays[0][0][0]))
     subject, settings = Subject.of(work.arrays), work.settings
     begun, spent = perf_counter(), process_time()
     status, value = _FUNCTIONS[work.task](subject, work, settings)
@@ -185,7 +185,7 @@ def _count(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value
     """Count; give up early where the estimate and the speed so far say that the time limit is out of reach."""
     with TemporaryDirectory() as folder:
         checkpoint = work.checkpoint or Path(folder) / "count.db"
-        meter = Meter.at(checkpoint.with_suffix(".seconds.json"))
+        meter = Meter.at(checkpoint.with_suffix(_METER))
         options: dict[str, Any] = {"workers": 1, "checkpoint": checkpoint, "progress": meter}
         options |= {"stability": subject.stability(work.known["stability"])}
         expected, limit = float(work.known["estimate"]["mean"]), settings.exact_seconds
@@ -196,16 +196,19 @@ def _count(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value
         if found.exact is None and not hopeless and left > 0.0:
             found = tessella.count(subject.network, subject.box, seconds=left, **options)
         meter.save()
-        if found.exact is not None or hopeless:
-            checkpoint.unlink(missing_ok=True)
-            meter.path.unlink(missing_ok=True)
     names = ("exact", "lower", "upper", "borderline", "share")
     value: Value = {name: getattr(found, name) for name in names} | {"limit_seconds": limit}
     value |= {"earlier_wall": meter.earlier[0], "earlier_cpu": meter.earlier[1]}
     if not hopeless:
         return str(found.status), value
-    why = f"about {expected:.3g} regions at {speed:,.0f}/s need about {expected / speed:,.0f} s, the limit is {limit:,.0f} s"
+    why = f"about {expected:.3g} regions at {speed:,.0f}/s need about {expected / speed:,.3g} s, the limit is {limit:,.6g} s"
     return "skipped", value | {"reason": why}
+
+
+def tidy(checkpoint: Path) -> None:
+    """Remove what a count keeps."""
+    for path in (checkpoint, checkpoint.with_suffix(_METER)):
+        path.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)
@@ -253,6 +256,7 @@ class Meter:
             self.save()
 
 
+_METER: Final = ".seconds.json"  # the file beside a checkpoint
 _TRIAL: Final = 5.0  # seconds
 _PATIENCE: Final = 1.5  # the speed of a trial is rough
 _EVERY: Final = 5.0  # seconds
@@ -267,22 +271,34 @@ _FUNCTIONS: Final[Mapping[str, Callable[[Subject, Work, Settings], tuple[str, Va
 
 
 @cache
-def warm(inputs: int) -> None:
-    """Compile, or load what is compiled, once per process: for narrow and for wide first layers.
+def warm(kind: str, inputs: int) -> None:
+    """Compile what a kind of task needs, or load what is compiled, once per process: for narrow and for wide first layers.
 
     Parameters
     ----------
+    kind
+        Its name, without a number.
     inputs
         How many the networks have.
     """
+    if kind not in _READY:
+        return
     rng = np.random.default_rng(0)
+    if kind == "estimate":
+        warm("count", inputs)  # which it tries first
     for widths in ((2, 4, 2), (9, 3, 2)):
         sizes = zip((inputs, *widths[:-1]), widths, strict=True)
         subject = Subject.of([(rng.normal(size=(units, before)), rng.normal(size=units)) for before, units in sizes])
         known = tessella.stability(subject.network, subject.box, method="milp")
-        tessella.mipbound(subject.network, subject.box, stability=known, repetitions=2, workers=1)
-        tessella.estimate(subject.network, subject.box, stability=known, probes=20, workers=1)
-        tessella.count(subject.network, subject.box, stability=known, workers=1)
+        _READY[kind](subject.network, subject.box, known)
+
+
+_READY: Final[Mapping[str, Callable[[tessella.Network, tessella.Box, tessella.Stability], object]]] = {
+    "stability": lambda *_: None,  # that was it
+    "xor": lambda network, box, known: tessella.mipbound(network, box, stability=known, repetitions=2, workers=1),
+    "estimate": lambda network, box, known: tessella.estimate(network, box, stability=known, probes=20, workers=1),
+    "count": lambda network, box, known: tessella.count(network, box, stability=known, workers=1),
+}
 
 
 @cache

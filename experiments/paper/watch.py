@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from statistics import median
 from time import perf_counter
 from typing import Protocol
@@ -15,6 +15,9 @@ from rich.text import Text
 
 from experiments.paper.results import Record
 from experiments.paper.run import Item, Measuring
+
+_PATIENCE = 3.0  # seconds
+_READYING = "getting ready; the first run on a machine compiles for some minutes ..."
 
 
 class Watch(Protocol):
@@ -36,24 +39,24 @@ def watching(plan: Measuring, workers: int) -> Generator[Watch, None, None]:
     workers
         How many work on it.
     """
-    if not sys.stderr.isatty():
-
-        def line(news: tuple[Item, Record] | None) -> None:
-            if news is not None:
-                sys.stderr.write(f"{sentence(*news)}; {_left(plan, workers)}\n")
-                sys.stderr.flush()
-
-        yield line
-        return
     console = Console(stderr=True, highlight=False, markup=False)
-    with Live(drawn(plan, workers), console=console, refresh_per_second=4) as live:
+    live = Live(drawn(plan, workers), console=console, refresh_per_second=4) if sys.stderr.isatty() else None
+    waiting = True
 
-        def redraw(news: tuple[Item, Record] | None) -> None:
-            if news is not None:
-                console.print(sentence(*news))
+    def watch(news: tuple[Item, Record] | None) -> None:
+        nonlocal waiting
+        late = waiting and perf_counter() - plan.begun > _PATIENCE
+        text = _READYING if news is None and late else ""
+        if news is not None:
+            text = sentence(*news) if live else f"{sentence(*news)}; {_left(plan, workers)}"
+        if text:
+            waiting = False
+            console.print(text, soft_wrap=True)
+        if live:
             live.update(drawn(plan, workers))
 
-        yield redraw
+    with live or nullcontext():
+        yield watch
 
 
 def drawn(plan: Measuring, workers: int) -> Group:

@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 
@@ -37,3 +37,19 @@ def test_all_steps_and_a_stop(tmp_path):
     assert "the same command goes on" in said
     assert (results / "results.jsonl").read_bytes() == before
     assert list((results / "checkpoints").glob("*.db"))  # where the count goes on
+    if not Path("/proc/self/task").is_dir():
+        return
+    with subprocess.Popen(again, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+        while not (workers := children(process.pid)) and process.poll() is None:
+            sleep(0.1)
+        sleep(1.0)  # they begin to listen
+        process.kill()
+    deadline = monotonic() + 30.0
+    while any(Path(f"/proc/{worker}").exists() for worker in workers) and monotonic() < deadline:
+        sleep(0.1)
+    assert not any(Path(f"/proc/{worker}").exists() for worker in workers)  # nobody goes on without the one who was killed
+
+
+def children(process: int) -> list[str]:
+    """The processes that a process has started: those of its that count, and one that tracks resources."""
+    return [child for path in Path(f"/proc/{process}/task").glob("*/children") for child in path.read_text().split()]

@@ -14,19 +14,19 @@ if not (ROOT / "experiments").is_dir():
 pytest.importorskip("matplotlib")
 sys.path.insert(0, str(ROOT))
 
-from experiments.paper import __main__ as program  # noqa: E402
+from experiments.paper import commands as program  # noqa: E402
 from experiments.paper import published  # noqa: E402
 from experiments.paper.index import Key  # noqa: E402
 from experiments.paper.results import Results  # noqa: E402
-from experiments.paper.summary import Configuration, checks, configurations, fit, points, rows  # noqa: E402
+from experiments.paper.summary import Configuration, checks, configurations, fit, points, rows, sureness  # noqa: E402
 from experiments.paper.tables import gap  # noqa: E402
-from experiments.paper.tasks import XOR  # noqa: E402
+from experiments.paper.tasks import XOR, Settings  # noqa: E402
 
 
 def result(key: Key, task: str, value: dict[str, Any], status: str = "finished", seconds: float = 2.0) -> dict[str, Any]:
     return {
         "status": status,
-        "settings": {},
+        "settings": Settings().of(task),
         "value": value,
         "wall_seconds": seconds,
         "cpu_seconds": seconds,
@@ -141,12 +141,36 @@ def test_claims_that_fail_are_found(tmp_path):
     assert failed == {key_0: [key] for key_0 in ("exact <= empirical", "proved lower <= empirical", "estimate's bound <= exact")}
 
 
+def test_estimates_that_counted_claim_nothing(tmp_path):
+    results = invented(tmp_path)
+    key = Key(5, 17, 1)
+    counted = {"maps": 12.0, "relative_error": 0.0, "lower": 2**30, "exact": 2**30}
+    results.append(key, "f" * 64, "estimate", result(key, "estimate", counted))
+    bound = next(check for check in checks(rows(results)) if check.name == "estimate's bound <= exact")
+    assert (bound.checked, bound.failed, bound.sure) == (11, [], "95 % each")
+
+
+def test_another_confidence_is_told(tmp_path):
+    results = invented(tmp_path)
+    key = Key(5, 17, 1)
+    less = result(key, "xor-2", {"lower": 5, "exponent": 2, "approximation": 15.0})
+    results.append(key, "f" * 64, "xor-2", {**less, "settings": {"confidence": 0.5, "seed": 0}})
+    assert sureness(rows(results)) == "50 to 95 %"
+    assert write(tmp_path) == 0
+    assert "claimed with 50 to 95 %" in (tmp_path / "report.html").read_text()
+
+
 def test_nothing_to_report(tmp_path, capsys, monkeypatch):
     assert write(tmp_path) == 2
     assert "experiments.paper run" in capsys.readouterr().err
     invented(tmp_path)
     assert write(tmp_path, "--markdown", str(tmp_path / "nowhere.md")) == 2
     assert "nowhere.md" in capsys.readouterr().err
+    (tmp_path / "page.md").write_text("no marks\n")
+    assert write(tmp_path, "--markdown", str(tmp_path / "page.md")) == 2
+    assert "page.md: has no line <!-- table NAME -->" in capsys.readouterr().err
+    assert write(tmp_path, "--formats", "png") == 2
+    assert "give --figures FOLDER" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert write(tmp_path) == 2
     assert "tessella[plot]" in capsys.readouterr().err

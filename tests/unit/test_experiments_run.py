@@ -18,12 +18,12 @@ if not (ROOT / "experiments").is_dir():
     pytest.skip("the experiments are not part of the package", allow_module_level=True)
 sys.path.insert(0, str(ROOT))
 
-from experiments.paper import __main__ as program  # noqa: E402
+from experiments.paper import commands as program  # noqa: E402
 from experiments.paper import tasks as measuring  # noqa: E402
 from experiments.paper.index import Folder, Key  # noqa: E402
 from experiments.paper.options import seeds_of  # noqa: E402
 from experiments.paper.results import Results, closure  # noqa: E402
-from experiments.paper.run import Measuring, arrays, executor_of, measure  # noqa: E402
+from experiments.paper.run import Measuring, executor_of, measure  # noqa: E402
 from experiments.paper.tasks import NEEDS, TASKS, Settings, Subject, Work, perform  # noqa: E402
 from experiments.paper.watch import drawn, sentence  # noqa: E402
 
@@ -39,7 +39,8 @@ def save(folder: Path, entropy: int = 0) -> Path:
         sizes = [3, key.n1, key.n2, 10]
         networks[key] = [(rng.normal(size=(n, m)), rng.normal(size=n)) for m, n in pairwise(sizes)]
         facts = {"training_cross_entropy": 0.5, "training_error": 0.1, "test_error": 0.1, "dead": False, "data": "random"}
-        records[key] = {"n1": key.n1, "n2": key.n2, "seed": key.seed, "file": key.file, **facts}
+        fingerprint = tessella.Network.from_arrays(networks[key]).fingerprint
+        records[key] = {"n1": key.n1, "n2": key.n2, "seed": key.seed, "file": key.file, "fingerprint": fingerprint, **facts}
     store = Folder(folder)
     store.prepare()
     store.save(networks, records)
@@ -47,7 +48,7 @@ def save(folder: Path, entropy: int = 0) -> Path:
 
 
 def plan(tmp_path: Path, tasks: Any = TASKS, settings: Settings = QUICK) -> Measuring:
-    return Measuring.of(tmp_path / "nets", tmp_path / "results", KEYS, closure(tasks), settings)
+    return Measuring.of(tmp_path / "nets", tmp_path / "results", KEYS, tasks, settings)
 
 
 def go(work: Measuring, most: int = 1000) -> list[tuple[Key, str]]:
@@ -85,7 +86,7 @@ def test_what_is_written_is_what_the_package_says(nets, tmp_path):
         assert results.value(key, "estimate")["exact"] == exact  # there was time enough
         bounds = tessella.upper_bounds(network, box)
         assert results.value(key, "upper") == {bound.method: bound.value for bound in bounds.bounds}
-        known = Subject.of(arrays(nets / key.file)).stability(results.value(key, "stability"))
+        known = Subject.of(Folder(nets).arrays(key)).stability(results.value(key, "stability"))
         assert [part.tolist() for part in known.bounds.lower] == [part.tolist() for part in bounds.stability.bounds.lower]
         alone = tessella.mipbound(network, box, parity_size=4, rng=0, workers=1)
         assert results.value(key, "xor-4")["draws"] == list(alone.draws)
@@ -155,7 +156,7 @@ def test_what_is_needed_is_done_first():
 
 def counting(nets: Path, expected: float, limit: float, checkpoint: Path | None) -> Work:
     """A count that is told how many regions to expect."""
-    layers = arrays(nets / KEYS[1].file)
+    layers = Folder(nets).arrays(KEYS[1])
     known = {"stability": perform(Work("stability", layers, {}, {}, QUICK))["value"], "estimate": {"mean": expected}}
     return Work("count", layers, {}, known, replace(QUICK, exact_seconds=limit), checkpoint)
 
@@ -167,7 +168,6 @@ def test_a_count_without_hope_is_skipped_with_its_bracket(nets, tmp_path):
     assert "1e+30 regions" in record["value"]["reason"]
     assert record["value"]["lower"] <= exact <= record["value"]["upper"]
     assert record["value"]["exact"] is None
-    assert not list(tmp_path.glob("count*"))
 
 
 def test_a_count_that_its_limit_stopped_goes_on(nets, tmp_path):
@@ -181,7 +181,50 @@ def test_a_count_that_its_limit_stopped_goes_on(nets, tmp_path):
     assert (record["status"], record["value"]["exact"]) == ("finished", exact)
     assert record["wall_seconds"] >= 5.0
     assert record["cpu_seconds"] >= 4.0
-    assert not list(tmp_path.glob("count*"))
+
+
+def test_a_checkpoint_stays_until_the_result_is_written(nets, tmp_path):
+    work = plan(tmp_path, ["count"])
+    go(work, most=4)  # all but the counts
+    item = work.next()
+    record = perform(work.work(item))
+    kept = sorted(path.name.partition(".")[2] for path in (tmp_path / "results" / "checkpoints").iterdir())
+    assert kept == ["db", "seconds.json"]
+    again = perform(work.work(item))  # as if nobody had written it down
+    assert again["value"]["exact"] == record["value"]["exact"] is not None
+    assert again["cpu_seconds"] >= record["cpu_seconds"]
+    work.write(item, again)
+    assert not list((tmp_path / "results" / "checkpoints").iterdir())
+
+
+def test_what_is_only_needed_is_not_done_again_with_other_settings(nets, tmp_path):
+    go(plan(tmp_path, ["estimate"]))
+    other = replace(QUICK, estimate_seconds=0.1)
+    assert {task for _, task in plan(tmp_path, ["count"], other).left()} == {"count"}
+    assert {task for _, task in plan(tmp_path, ["estimate"], other).left()} == {"estimate"}
+
+
+def test_files_that_are_not_what_the_index_lists_are_refused(nets, tmp_path):
+    good = (nets / KEYS[0].file).read_bytes()
+    for wrong, words in (
+        (good[:300], "is no network"),
+        (b"", "is no network"),
+        ((nets / KEYS[1].file).read_bytes(), "is not the network that index.jsonl lists"),
+    ):
+        (nets / KEYS[0].file).write_bytes(wrong)
+        with pytest.raises(tessella.FileError, match=rf"1_21_0\.npz: {words}"):
+            plan(tmp_path)
+    (nets / KEYS[0].file).unlink()
+    with pytest.raises(tessella.FileMissing, match=r"1_21_0\.npz: is listed"):
+        plan(tmp_path)
+
+
+def test_results_of_other_images_are_refused(nets, tmp_path):
+    go(plan(tmp_path, ["network"]))
+    path = nets / "index.jsonl"
+    path.write_text(path.read_text().replace('"data": "random"', '"data": "others", "data_sha256": "1"'))
+    with pytest.raises(tessella.OptionError, match=r"trained on other images \(1_21_0.npz: random\)"):
+        plan(tmp_path)
 
 
 def test_a_larger_limit_counts_again(nets, tmp_path):
@@ -244,7 +287,8 @@ def test_a_cluster_needs_dask(monkeypatch):
         (["--tasks", "magic"], "no such task"),
         (["--only", "5-5"], "expected two layers"),
         (["--seeds", "2-1"], "ranges such as 0-2"),
-        (["--seeds", "7"], "no trained networks"),
+        (["--seeds", "7"], "no trained networks of seed 7"),
+        (["--seeds", "0", "7"], "no trained networks of seed 7"),
         (["--only", "1-21", "9-13"], "no trained networks 9-13"),
         (["--nets", "nowhere"], "no trained networks"),
         (["--executor", "magic"], "dask scheduler"),

@@ -20,7 +20,7 @@ if not (ROOT / "experiments").is_dir():
 torch = pytest.importorskip("torch")
 sys.path.insert(0, str(ROOT))
 
-from experiments.paper import __main__ as program  # noqa: E402
+from experiments.paper import commands as program  # noqa: E402
 from experiments.paper import data as reading  # noqa: E402
 from experiments.paper import train as training  # noqa: E402
 from experiments.paper.index import Folder, Key, configurations  # noqa: E402
@@ -200,7 +200,9 @@ def test_other_settings_are_not_mixed_in(mnist, tmp_path, capsys):
     other = images() | {"y_test": images()["y_test"][::-1]}
     np.savez(mnist, **other)
     assert run("--data", mnist, "--out", out, *SHORT) == 2
-    assert "data_sha256" in capsys.readouterr().err
+    assert "3_19_0.npz: was trained on other images (mnist.npz); choose" in capsys.readouterr().err
+    assert run("--data", mnist, "--out", out, "--only", "4-18", *SHORT[3:]) == 2  # another network of the same folder
+    assert "3_19_0.npz: was trained on other images" in capsys.readouterr().err
 
 
 def test_ctrl_c_keeps_what_is_saved(mnist, tmp_path, capsys, monkeypatch):
@@ -213,7 +215,7 @@ def test_ctrl_c_keeps_what_is_saved(mnist, tmp_path, capsys, monkeypatch):
 
     monkeypatch.setattr(training, "fit", interrupted)
     assert run("--data", mnist, "--out", out, "--only", "11-11", "--seeds", 2, "--epochs", 1) == 130
-    assert "1 new networks are in" in capsys.readouterr().err
+    assert "1 new network in" in capsys.readouterr().err
     assert sorted(records(out)) == ["11_11_0.npz"]
 
 
@@ -276,7 +278,7 @@ def broken(folder: Path, kind: str) -> Path:
         ("objects", "cannot be read as an .npz"),
         ("npy", "has no array x_train"),
         ("keys", "has no array x_train, y_train"),
-        ("labels", "not all from 0 to 9"),
+        ("labels", "reaches from 1 to 10; expected labels from 0 to 9"),
         ("lengths", "y_test (3,)"),
         ("pixels", "they must agree"),
         ("range", "from 0 to 1"),
