@@ -61,7 +61,9 @@ def test_probable_bounds_lie_below_the_counts(size):
 
 
 def test_estimates_agree_with_counts():
-    assert sum(row.estimate_lower > row.exact for row in COUNTED) <= len(COUNTED) / 5
+    bounds = [(row.estimate_lower, row.exact) for row in COUNTED if row.estimate_lower is not None]
+    assert len(bounds) > 30
+    assert sum(lower > exact for lower, exact in bounds) <= len(bounds) / 5
     for row in COUNTED:
         if row.relative_error:
             assert abs(2 ** (row.estimate - math.log2(row.exact)) - 1) < 6 * row.relative_error  # skewed: beyond 3 happens
