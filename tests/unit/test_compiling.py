@@ -23,6 +23,21 @@ _by_address = calling(_weigh)
 
 
 @_compiled
+def _refuse(rows):
+    if len(rows) == 0:
+        raise ValueError("nothing to do")  # noqa: EM101, TRY003  compiled
+    return 0
+
+
+_or_refuse = calling(_refuse)
+
+
+@_compiled
+def _through(place, rows):
+    return _or_refuse(place, rows)
+
+
+@_compiled
 def _twice(place, rows, out):
     return _by_address(place, 2, False, 0.5, rows, out) + _by_address(place, len(rows), True, 2.0, rows, out)
 
@@ -37,6 +52,14 @@ def test_a_call_by_address_is_a_call():
     place = address(_weigh, 0, False, 0.0, rows, out)
     assert _twice(place, rows, out) == 0.5 * rows[:, :2].sum() - 2.0 * rows[:, :3].sum()
     assert out[0] == 2
+
+
+def test_exceptions_come_through():
+    rows = np.ones((1, 2))
+    place = address(_refuse, rows)
+    _through(place, rows)
+    with pytest.raises(ValueError, match="nothing to do"):
+        _through(place, rows[:0])
 
 
 def test_a_call_with_other_types_is_not_compiled():

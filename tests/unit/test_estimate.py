@@ -210,7 +210,7 @@ def test_ctrl_c_while_code_is_loaded_is_heard(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(estimating, "_prepared", set())
-    monkeypatch.setattr(estimating, "load", interrupted)
+    monkeypatch.setattr(estimating, "Descents", interrupted)
     for _ in range(2):  # it is not taken for loaded then
         with pytest.raises(KeyboardInterrupt):
             tessella.estimate(SMALL, cube(SMALL), probes=3)

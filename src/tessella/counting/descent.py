@@ -207,7 +207,7 @@ class Descents:
         population = population if cell * 4 * population < _LARGE * 8 else 1
         slots = 4 * population + 2
         longest = max(inputs, p, basis, most, probe.POINTS, _CUTS, *widths) + 1
-        self._counters = np.zeros(16, dtype=np.int64)
+        self._counters, self._doors = np.zeros(16, dtype=np.int64), np.zeros(4, dtype=np.int64)
         self._program: tuple[Any, ...] = (
             self._identity,
             frame @ frame.T,
@@ -267,6 +267,15 @@ class Descents:
         self._options = np.array([population, few if lazy is None else lazy, 0], dtype=np.int64)
         rows = np.column_stack([base[:first], scaled.biases[0]])
         held = self._root(slots, base[first:], scaled.constants, tree.domain_errors)
+        child = (*self._nodes[:9], *self._proofs)
+        off = (False, False)
+        self._doors[probe.CHILD] = address(
+            probe.child_of, self._doors, 0, 0, 0, 0, self._layers[1], *self._layers[6:], *child, *self._program
+        )
+        self._doors[probe.SETTLE] = address(
+            probe.settle, self._doors, 0, *off, *self._layers[1:], *child, *self._low, *self._program
+        )
+        self._doors[probe.ROUND] = address(probe.round_of, self._doors, self._options, *self._round(self.shape.start()))
         self._frame: tuple[Any, ...] = (held, slots, np.ascontiguousarray(rows), tree.errors)
 
     def _root(self, root: int, normals: Floats, constants: Floats, errors: Floats) -> int:
@@ -274,7 +283,7 @@ class Descents:
         identity, gram, frame, light, columns, rows, *state, counters = self._program
         lists, inverse, places, sides, scratch, _order, _prices = state
         program = (identity, frame, light, columns, rows, *state, self._nodes[0], *self._nodes[4:8], counters)
-        self._climber = address(probe.climb, 0, 0, probe.GOAL, False, *program)  # noqa: FBT003
+        self._doors[probe.CLIMB] = address(probe.climb, 0, 0, probe.GOAL, False, *program)  # noqa: FBT003
         p, held = len(gram), 0
         self.starts = bool(probe.refresh(root, 0, identity, frame, columns, rows, lists, inverse, places, sides, scratch))
         for normal, constant, error in zip(normals, constants, errors, strict=True):
@@ -344,28 +353,26 @@ class Descents:
     def _probe(self, first: int, results: Floats, base: int, theta: Floats, *, single: bool) -> int:
         """Rounds until all are done or a prefix is needed, which is then looked up."""
         self._options[probe.SINGLE] = single
-        value = (self._logs, self.shape.buckets, theta, self._features, self._origin, self._leaves)
-        crowd = (self._used, self._crowd, self._scores, self._needed, self._keys, self._worth, self._seed)
         done = probe.probe(
-            self._climber,
+            self._doors,
             first,
             len(results),
             np.array([base], dtype=np.uint64),
             results,
             self._options,
             *self._frame,
-            *self._layers,
-            *self._nodes,
-            *value,
-            *crowd,
-            *self._proofs,
-            *self._low,
-            *self._program,
+            *self._round(theta),
         )
         if done < len(results):
             prefix = bytes(self._needed[: self._counters[probe.NEEDED]])
             self._learn(self._keys[-1].copy(), self.answers(prefix))
         return int(done)
+
+    def _round(self, theta: Floats) -> tuple[Any, ...]:
+        """What a round needs to know."""
+        value = (self._logs, self.shape.buckets, theta, self._features, self._origin, self._leaves)
+        crowd = (self._used, self._crowd, self._scores, self._needed, self._keys, self._worth, self._seed)
+        return (*self._layers, *self._nodes, *value, *crowd, *self._proofs, *self._low, *self._program)
 
     def _learn(self, key: npt.NDArray[np.uint64], worth: int) -> None:
         """Put an answer into the table, which is kept half empty."""

@@ -15,7 +15,7 @@ from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.counting.count import Count, Status, check_stability, count
 from tessella.counting.descent import Descents
 from tessella.counting.rounds import Rounds, Sample
-from tessella.counting.schedule import load
+from tessella.counting.schedule import prepare
 from tessella.counting.tree import Tree
 from tessella.counting.wide import is_large
 from tessella.domain import Box, Domain, check_fit
@@ -235,11 +235,12 @@ def estimate(  # noqa: PLR0913  one keyword per option
     base = int(generator(rng).integers(2**63))
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     tree = Tree.of(known)
+    tries = counting and probes is None and not is_large(tree) and tree.units > 0 and domain.free_dim > 0
     if not is_large(tree):
-        begun += _prepare(many=domain.free_dim > _FEW)
+        begun += _prepare(many=domain.free_dim > _FEW) + (prepare(tree) if tries else 0.0)
     unlimited = seconds is None and probes is not None
     deadline = math.inf if unlimited else begun + min(_SECONDS if seconds is None else seconds, 1e9)
-    tried = _counted(known, tree, begun, deadline if counting and probes is None else math.inf, executor, workers)
+    tried = _counted(known, tree, begun, deadline if tries else math.inf, executor, workers)
     if tried is not None and (counted := tried.exact) is not None:
         return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, seconds=perf_counter() - begun)
     interrupted = tried is not None and tried.status is Status.INTERRUPTED
@@ -285,7 +286,6 @@ def _prepare(*, many: bool) -> float:
     if many in _prepared:
         return 0.0
     begun, inputs = perf_counter(), 2 * _FEW if many else 1
-    load(inputs, 1)
     net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
     descents = Descents(Tree(net, Box.cube(-1.0, 1.0, inputs)), population=1)
     descents.rounds(0, 1, 0, descents.shape.start())

@@ -55,6 +55,8 @@ NODE = 6
 TESTS, ITERATIONS, NEEDED, RECORDS, REUSED, SPLITS, LENGTH, CROSSED, NAMES = range(9)
 # places of the options
 POPULATION, LAZY, SINGLE = range(3)
+# the doors: addresses of functions that are called so
+CLIMB, CHILD, SETTLE, ROUND = range(4)
 
 _compiled = compiler(steps.__file__, zonotope.__file__, _nrt=False)
 
@@ -706,7 +708,7 @@ def _seen(t: int, at: int, size: float, node: Any, vals: Floats) -> int:
 
 @_compiled
 def _survey(
-    climber: int, t: int, programs: bool, layout: Any, combined: Floats, node: Any, status: Any, row_of: Any, codes: Any,
+    doors: Any, t: int, programs: bool, layout: Any, combined: Floats, node: Any, status: Any, row_of: Any, codes: Any,
     points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> None:
     """Settle the units of a node's layer that are left: by points, known proofs and refutations, and by linear programs if asked."""
@@ -754,7 +756,7 @@ def _survey(
                     t, sign, sign * value, r, identity, frame, columns, rows, lists, inverse, places, sides, scratch, node, names, pool, ends, vals
                 ):
                     found = _climb(
-                        climber, t, r, GOAL, True, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names,
+                        doors[CLIMB], t, r, GOAL, True, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names,
                         pool, ends, counters,
                     )
                 if found == FEASIBLE:
@@ -809,8 +811,8 @@ def _clone(
 
 
 @_compiled
-def _child(
-    climber: int, t: int, child: int, g: int, side: int, layout: Any, combined: Floats, errors: Floats, node: Any, status: Any, row_of: Any, codes: Any,
+def child_of(
+    doors: Any, t: int, child: int, g: int, side: int, layout: Any, combined: Floats, errors: Floats, node: Any, status: Any, row_of: Any, codes: Any,
     points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
     """Make the child of a node on one side of a unit; row 0 of vals holds the unit's values at the node's points."""
@@ -847,7 +849,7 @@ def _child(
                 names[child, i] = order[i]
             node[child, KNOWN] = kept
             found = _climb(
-                climber, child, r, GOAL, False, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names, pool,
+                doors[CLIMB], child, r, GOAL, False, identity, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, node, points, names, pool,
                 ends, counters,
             )
         if found == INFEASIBLE:
@@ -916,8 +918,8 @@ def _cross(
 
 
 @_compiled
-def _settle(
-    climber: int, t: int, programs: bool, whole: bool, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
+def settle(
+    doors: Any, t: int, programs: bool, whole: bool, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any,
     points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
 ) -> int:
@@ -927,7 +929,7 @@ def _settle(
         layer = node[t, _LAYER]
         if layer >= 0 and look[layer]:
             _survey(
-                climber, t, programs, layout, combined, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame,
+                doors, t, programs, layout, combined, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame,
                 light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
             )
         if node[t, _LEFT] == 1 and layer == layers - 1 and not whole:
@@ -1194,9 +1196,12 @@ def _plus(one: float, two: float) -> float:
     return top if low == -np.inf else top + np.log1p(np.exp(low - top))
 
 
+_open, _go_on = calling(child_of), calling(settle)
+
+
 @_compiled
-def _round(
-    climber: int, options: Any, unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
+def round_of(
+    doors: Any, options: Any, unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
     origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats,
     identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, rows: Floats, lists: Any, inverse: Floats, places: Floats, sides: Any, scratch: Floats, order: Any, prices: Any, counters: Any,
@@ -1240,8 +1245,8 @@ def _round(
                         child += 1
                     for i in range(POINTS):
                         vals[0, i] = scratch[7, i]
-                    found = _child(
-                        climber, t, child, g, side, layout, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame,
+                    found = _open(
+                        doors[CHILD], doors, t, child, g, side, layout, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, proofs, shares, identity, gram, frame,
                         light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
                     )
                     if found == INFEASIBLE:
@@ -1253,8 +1258,8 @@ def _round(
                             return np.nan
                 if become == 0:
                     programs = step == 0 or not lazy
-                    become = _settle(
-                        climber, child, programs, single, layout, weights, biases, rectified, look, combined, errors, node, status, row_of,
+                    become = _go_on(
+                        doors[SETTLE], doors, child, programs, single, layout, weights, biases, rectified, look, combined, errors, node, status, row_of,
                         codes, points, names, pool, ends, vals, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame, light, columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
                     )
                     value = np.float64(become)
@@ -1327,9 +1332,12 @@ def _round(
     return total
 
 
+_go_round = calling(round_of)
+
+
 @_compiled
 def probe(
-    climber: int, first: int, count: int, base: Any, results: Floats, options: Any, domain: int, root: int, origin_rows: Floats, origin_errors: Floats,
+    doors: Any, first: int, count: int, base: Any, results: Floats, options: Any, domain: int, root: int, origin_rows: Floats, origin_errors: Floats,
     unit_of: Any, layout: Any, weights: Floats, biases: Floats, rectified: Any, look: Any, combined: Floats, errors: Floats,
     node: Any, status: Any, row_of: Any, codes: Any, points: Floats, names: Any, pool: Any, ends: Any, vals: Floats, marks: Any, logs: Floats, buckets: Any, theta: Floats, features: Any,
     origin: Any, leaves: Floats, used: Any, crowd: Any, scores: Floats, needed: Any, keys: Any, worth: Floats, seed: Any, proofs: Any, shares: Floats, stack: Floats, recalled: Any, cuts: Floats, tight: Any, corner: Floats,
@@ -1376,8 +1384,8 @@ def probe(
             for c in range(p):
                 points[0, c, 1 + place] = points[root, c, place]
         held = counters[RECORDS]
-        found = _round(
-            climber, options, unit_of, layout, weights, biases, rectified, look, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, marks, logs,
+        found = _go_round(
+            doors[ROUND], doors, options, unit_of, layout, weights, biases, rectified, look, combined, errors, node, status, row_of, codes, points, names, pool, ends, vals, marks, logs,
             buckets, theta, features, origin, leaves, used, crowd, scores, needed, keys, worth, seed, proofs, shares, stack, recalled, cuts, tight, corner, identity, gram, frame, light,
             columns, rows, lists, inverse, places, sides, scratch, order, prices, counters,
         )

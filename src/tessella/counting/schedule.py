@@ -64,26 +64,30 @@ def _is_by_points(units: int, inputs: int) -> bool:
 
 def smallest_alike(inputs: int, units: int) -> tuple[int, int]:
     """The fewest free inputs and first units whose box is walked by the same compiled code as one with so many."""
-    return min(inputs, _MANY if _is_by_points(units, inputs) else _PLANES + 1), min(units, 2)
+    from tessella.counting.walk import in_tableau  # noqa: PLC0415  loads the compiler
+
+    if _is_by_points(units, inputs):
+        return _MANY, min(units, 2)
+    return min(inputs, _PLANES + 1), 2 if in_tableau(units, inputs) else 1
 
 
 def is_ready(free_dim: int, units: int) -> bool:
     """Whether the walker for so many free inputs, and units in the first layer, is compiled already."""
-    from tessella.counting import cells, hulls, walk  # noqa: PLC0415  loads the compiler
+    from tessella.counting import cells, framed, hulls, tableau, walk  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 
     if free_dim <= _PLANES:
         return is_compiled(cells.walk)
-    return is_compiled(walk.walk) and (not _is_by_points(units, free_dim) or is_compiled(hulls.walk_by_points))
+    if _is_by_points(units, free_dim):
+        return is_compiled(hulls.walk_by_points)
+    return is_compiled(walk.walk) and is_compiled(tableau.solve if walk.in_tableau(units, free_dim) else framed.solve)
 
 
 def prepare(tree: Tree) -> float:
-    """Compile what walks a tree, if it is not compiled yet; the seconds that this took."""
+    """Load what walks a tree, compiled if need be; the seconds that this took, next to none if it is loaded."""
     begun, inputs, units = perf_counter(), tree.domain.free_dim, tree.network.layers[0].units
     if len(tree.scaled.constants):
         inputs = min(inputs, _PLANES + 1)  # polytopes are not walked by points
-    if is_ready(inputs, units):
-        return 0.0
     load(*smallest_alike(inputs, units))
     return perf_counter() - begun
 

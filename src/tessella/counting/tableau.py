@@ -259,9 +259,13 @@ def _is_inside(s: int, equal: int, rows: Floats, lists: Any, table: Floats, vect
 
 @_compiled
 def solve(
-    s: int, count: int, equal: int, frame: Floats, start: Any, rows: Floats, lists: Any, table: Floats, vectors: Floats, scratch: Floats, counters: Any
+    s: int, count: int, equal: int, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,  # noqa: ARG001
+    table: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,  # noqa: ARG001
 ) -> int:
-    """Find a point of the cell of the first ``count`` rows, those from ``equal`` on being equations, starting from state s."""
+    """Find a point of the cell of the first ``count`` rows, those from ``equal`` on being equations, starting from state s.
+
+    It takes the same as `tessella.counting.framed.solve`, some of it in vain, so that either can be called by address.
+    """
     n, restarted, steps = lists[s, 2, 0], False, 0
     counters[TESTS] += 1
     _load(s, count, equal, rows, lists, table, vectors)

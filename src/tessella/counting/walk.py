@@ -21,6 +21,7 @@ With many inputs, more than units in the first layer, `tessella.counting.hulls` 
 """
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -56,7 +57,7 @@ from tessella.counting.rows import (
     quick_sign,
 )
 from tessella.counting.tree import Node, Slice, Tree
-from tessella.kernel.compiling import compiler
+from tessella.kernel.compiling import address, calling, compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
 
@@ -76,7 +77,7 @@ _REUSED, _FACES = 10, 11
 _sources = steps.__file__, framed.__file__, tableau.__file__
 _compiled = compiler(*_sources, _nrt=False)
 _inlined = compiler(*_sources, _nrt=False, inline="always")
-_copy_framed, _copy_tableau, _solve_framed, _solve_tableau = framed.copy, tableau.copy, framed.solve, tableau.solve
+_copy_framed, _copy_tableau = framed.copy, tableau.copy
 
 # fmt: off
 
@@ -90,15 +91,7 @@ def _copy(s: int, t: int, identity: bool, lists: Any, inverse: Floats, vectors: 
         _copy_framed(s, t, lists, inverse, vectors, costs)
 
 
-@_inlined
-def _solve(
-    s: int, count: int, equal: int, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,
-    inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
-) -> int:
-    """Find a point of the cell of the first ``count`` rows, those from ``equal`` on being equations, starting from state s."""
-    if identity:
-        return _solve_tableau(s, count, equal, frame, start, rows, lists, inverse, vectors, scratch, counters)
-    return _solve_framed(s, count, equal, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters)
+_solve = calling(tableau.solve, framed.solve)  # by address: which of the two, the walker decides
 
 
 @_inlined
@@ -172,7 +165,7 @@ def _proved(
 
 @_compiled
 def _push(
-    base: int, here: int, r: int, depth: int, f: int, planes: Floats, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats,
+    base: int, here: int, r: int, depth: int, f: int, planes: Floats, solver: int, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats,
     start: Any, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
 ) -> int:
     """Try one more equation (plane f, as row r + depth) on top of state ``here``; the result is state base + depth."""
@@ -180,7 +173,7 @@ def _push(
         rows[r + depth, c] = planes[f, c]
     _copy(here, base + depth, identity, lists, inverse, vectors, costs)
     return _solve(
-        base + depth, r + depth + 1, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+        solver, base + depth, r + depth + 1, r, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
     )
 
 
@@ -235,7 +228,7 @@ def _meet(members: int, points: int, masks: Any) -> int:
 @_compiled
 def _faces(
     position: int, s: int, r: int, unit_of: Any, signs: Any, row_of: Any, codes: Any, proofs: Any, shares: Floats, stable_at: Any,
-    combined: Floats, errors: Floats, planes: Floats, masks: Any, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats,
+    combined: Floats, errors: Floats, planes: Floats, masks: Any, solver: int, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats,
     lists: Any, inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
 ) -> int:
     """Cells that the units from ``position`` on make of the cell of state s; -1 if they are too many, -2 if not in general position.
@@ -264,7 +257,7 @@ def _faces(
         state = s + 1 + crossing
         _copy(s, state, identity, lists, inverse, vectors, costs)
         status = _solve(
-            state, r + 1, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+            solver, state, r + 1, r, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
         )
         if status == UNCLEAR:
             return -2
@@ -319,7 +312,7 @@ def _faces(
                             continue
                         masks[9, depth + 1] = f
                         status = _push(
-                            base, here, r, depth + 1, f, planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                            base, here, r, depth + 1, f, planes, solver, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
                         )
                         if status == UNCLEAR:
                             return -2
@@ -378,7 +371,7 @@ def _faces(
                                 rows[r + i, c] = planes[masks[2, i], c]
                         here = base + b if b else s + 1 + e
                         if _push(
-                            base, here, r, level, masks[2, level], planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                            base, here, r, level, masks[2, level], planes, solver, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
                         ) != FEASIBLE:
                             return -2
                         masks[8, level] = 1
@@ -387,7 +380,7 @@ def _faces(
                             points += 1
                     here = base + level if level else s + 1 + e
                     status = _push(
-                        base, here, r, level + 1, f, planes, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                        base, here, r, level + 1, f, planes, solver, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
                     )
                     if status == UNCLEAR:
                         return -2
@@ -419,7 +412,7 @@ def _faces(
 def walk(
     limit: int, fixed: int, signs: Any, nodes: Any, left: Any, unit_of: Any, layer_of: Any, row_of: Any, codes: Any, proofs: Any,
     shares: Floats, stable_at: Any, layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats,
-    planes: Floats, masks: Any, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,
+    planes: Floats, masks: Any, solver: int, identity: bool, gram: Floats, frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any,
     inverse: Floats, vectors: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
 ) -> int:
     """Go on with the walk until it is done or ``limit`` linear programs were solved.
@@ -470,7 +463,7 @@ def walk(
                 compose(number, layout, weights, biases, active, combined, errors, scratch)
         if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] > u:
             found = _faces(
-                u, s, r, unit_of, signs, row_of, codes, proofs, shares, stable_at, combined, errors, planes, masks, identity, gram,
+                u, s, r, unit_of, signs, row_of, codes, proofs, shares, stable_at, combined, errors, planes, masks, solver, identity, gram,
                 frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters,
             )
             if found > 0:
@@ -512,7 +505,7 @@ def walk(
                 place(g, sign, r, identity, gram, combined, errors, rows)
                 _copy(s, fresh, identity, lists, inverse, vectors, costs)
                 outcome = _solve(
-                    fresh, r + 1, r + 1, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                    solver, fresh, r + 1, r + 1, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
                 )
                 if outcome == INFEASIBLE:
                     _remember(u, side == 0, fresh, r, scratch, lists, codes, proofs, shares, counters)
@@ -563,7 +556,7 @@ def walk(
 @_compiled
 def seek(
     limit: int, fixed: int, signs: Any, nodes: Any, left: Any, parities: Any, unit_of: Any, layer_of: Any, row_of: Any, codes: Any,
-    layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats, identity: bool, gram: Floats,
+    layout: Any, weights: Floats, biases: Floats, active: Any, combined: Floats, errors: Floats, solver: int, identity: bool, gram: Floats,
     frame: Floats, light: Any, columns: Floats, start: Any, rows: Floats, lists: Any, inverse: Floats, vectors: Floats, costs: Any,
     scratch: Floats, order: Any, prices: Any, bits: Any, counters: Any,
 ) -> int:
@@ -652,7 +645,7 @@ def seek(
             _copy(s, s + 1, identity, lists, inverse, vectors, costs)
             s += 1
             outcome = _solve(
-                s, r, r, identity, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
+                solver, s, r, r, gram, frame, light, columns, start, rows, lists, inverse, vectors, costs, scratch, order, prices, bits, counters
             )
             if outcome == INFEASIBLE:
                 continue
@@ -666,6 +659,11 @@ def seek(
 
 
 # fmt: on
+
+
+def in_tableau(rows: int, inputs: int) -> bool:
+    """Whether cells live in the space of the inputs, with so many rows of the first layer and the domain: where inputs are not many times as many."""
+    return rows >= inputs or inputs <= min(_SHORT, _LONG * rows)
 
 
 class Simplex:
@@ -686,7 +684,7 @@ class Simplex:
         first, inputs = scaled.weights[0].shape
         self._units, self._pace, self._careful = units, 16.0, False
         rows = first + domain
-        self._identity = rows >= inputs or inputs <= min(_SHORT, _LONG * rows) if in_frame is None else not in_frame
+        self._identity = in_tableau(rows, inputs) if in_frame is None else not in_frame
         normals = np.vstack([scaled.weights[0], scaled.normals])
         sizes = np.abs(normals).sum(axis=1)
         if self._identity:
@@ -756,20 +754,26 @@ class Simplex:
                     return False
         root = len(self._lists) - 1
         if self._identity:
-            state = (self._rows, self._lists, self._inverse, self._vectors)
-            tableau.restart(root, self._domain, self._domain, *state, self._start)
-            status = tableau.solve(
-                root, self._domain, self._domain, self._frame, self._start, *state, self._scratch, self._counters
-            )
+            tableau.restart(root, self._domain, self._domain, self._rows, self._lists, self._inverse, self._vectors, self._start)
         else:
             framed.restart(root, self._columns, self._lists, self._vectors, self._costs, self._start)
-            status = framed.solve(root, self._domain, self._domain, *self._program()[1:])
-        return status == FEASIBLE
+        return self._solve(root, self._domain, self._domain, *self._problem()) == FEASIBLE
 
-    def _program(self) -> tuple[Any, ...]:
-        frame = (self._identity, self._gram, self._frame, self._light, self._columns, self._start)
+    @property
+    def _solve(self) -> Any:
+        return tableau.solve if self._identity else framed.solve
+
+    def _problem(self) -> tuple[Any, ...]:
+        frame = (self._gram, self._frame, self._light, self._columns, self._start)
         cell = (self._rows, self._lists, self._inverse, self._vectors, self._costs)
         return (*frame, *cell, self._scratch, self._order, self._prices, self._prices.view(np.int32), self._counters)
+
+    @cached_property
+    def _solver(self) -> int:
+        return address(self._solve, 0, 0, 0, *self._problem())
+
+    def _program(self) -> tuple[Any, ...]:
+        return (self._solver, self._identity, *self._problem())
 
     @property
     def bytes(self) -> int:

@@ -5,7 +5,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from llvmlite import ir
 from numba import njit, typeof, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
@@ -57,36 +56,40 @@ def address(function: Any, *given: object) -> int:
     kinds = tuple(typeof(value) for value in given)
     function.compile(kinds)
     made = function.overloads[kinds]
-    return made.library.get_pointer_to_function(made.fndesc.llvm_cfunc_wrapper_name)
+    return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
 
 
-def calling(function: Any) -> Any:
+def calling(*functions: Any) -> Any:
     """What calls a compiled function by its address, from compiled code: ``call(address, ...)``.
 
     What is called by name, Numba compiles once more within the caller, and again within the caller's callers.
-    An exception in it ends in a line on stderr.
 
     Parameters
     ----------
-    function
-        What `compiler` made.  Its `address` must have been asked for before the caller is compiled, with arguments of the same types.
+    functions
+        What `compiler` made; one of these is meant.  Its `address` must have been asked for before the caller is compiled, with arguments of the same types.
     """
 
     @intrinsic
     def call(_: Any, place: Any, *given: Any) -> Any:
         kinds = tuple(types.unliteral(kind) for kind in given)
-        made = function.overloads.get(kinds)
+        made = next((function.overloads[kinds] for function in functions if kinds in function.overloads), None)
         if made is None:
-            msg = f"{function.__name__} is not compiled for {kinds}"
+            msg = f"{functions[0].__name__} is not compiled for {kinds}"
             raise TypingError(msg)
 
-        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
-            result, parts = context.get_value_type(made.signature.return_type), cgutils.unpack_tuple(builder, values[1])
-            parts = [context.cast(builder, part, one, kind) for part, one, kind in zip(parts, given, kinds, strict=True)]
-            shape = ir.FunctionType(result, [part.type for part in parts])
-            return builder.call(builder.inttoptr(values[0], shape.as_pointer()), parts)
+        result = made.signature.return_type
 
-        return made.signature.return_type(place, types.StarArgTuple(given)), generate
+        def generate(context: Any, builder: Any, _: Any, values: Any) -> Any:
+            parts, manner = cgutils.unpack_tuple(builder, values[1]), context.call_conv
+            parts = [context.cast(builder, part, one, kind) for part, one, kind in zip(parts, given, kinds, strict=True)]
+            pointer = builder.inttoptr(values[0], manner.get_function_type(result, kinds).as_pointer())
+            status, found = manner.call_function(builder, pointer, result, kinds, parts)
+            with cgutils.if_unlikely(builder, status.is_error):
+                manner.return_status_propagate(builder, status)
+            return found
+
+        return result(place, types.StarArgTuple(given)), generate
 
     return call
 
