@@ -206,7 +206,7 @@ def test_counts_beyond_floating_point():
 
 
 def test_ctrl_c_while_code_is_loaded_is_heard(monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(estimating, "_prepared", set())

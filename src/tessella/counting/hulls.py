@@ -67,6 +67,7 @@ _DEEPER = 12  # vertices for a deeper one
 _FAR = 1e-9  # how far from all walls the middle must be for points to be pulled there
 _PROOFS, _LONGEST = 16, 15  # proofs kept of a unit's sign, and how many other units they may be made of
 _ROUNDS = 300  # points added for one set of hyperplanes
+_ASK, _MIX, _CLIMB = range(3)  # places of the addresses of functions that are called so
 _POOLED = 10  # place of a counter: points that ever came into the pool
 
 _compiled = compiler(steps.__file__, zonotope.__file__, mixture.__file__, climbing.__file__, _nrt=False)
@@ -103,10 +104,13 @@ def _stand(r: int, rows: Floats, walls: Floats) -> None:
         walls[c, r] = rows[r, c]
 
 
+_mix, _climb = calling(mix), calling(climb)
+
+
 @_compiled
 def _maximise(
     r: int, deep: bool, key: int, position: int, row_of: Any, codes: Any, bases: Any,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    doors: Any, gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
     inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Whether row r is positive somewhere in the cell of the rows before it, whose middle is in scratch 5 and 6, and ``deep`` or not.
@@ -139,9 +143,9 @@ def _maximise(
             return status
     picks[1, 0], status = 0, UNCLEAR
     if r < len(mixed):
-        status = mix(r, deep, narrow, frame, rows, walls, cuts, tight, tips, faint, worth, mixed, blend, picks, spots, scratch, counters)
+        status = _mix(doors[_MIX], r, deep, narrow, frame, rows, walls, cuts, tight, tips, faint, worth, mixed, blend, picks, spots, scratch, counters)
     if status == UNCLEAR:
-        status = climb(r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
+        status = _climb(doors[_CLIMB], r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, counters)
     return status
 
 
@@ -163,8 +167,8 @@ def _closest(r: int, at: int, rows: Floats, spots: Floats) -> tuple[float, int]:
 
 @_compiled
 def _deepen(
-    ask: int, r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    r: int, b: int, position: int, row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any,
+    doors: Any, gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
     inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> bool:
     """Give block b a point deep in the cell of the first r rows, if the middle of its points is not: whether that made it deeper.
@@ -184,7 +188,7 @@ def _deepen(
     for step in range(_DEEPER):
         for c in range(p + 3):
             rows[r, c] = rows[near, c]
-        if _ask(ask, r, deep, len(kept) - 2, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters) == INFEASIBLE:  # there is no such cell: nothing was found
+        if _ask(doors[_ASK], r, deep, len(kept) - 2, position, row_of, codes, bases, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters) == INFEASIBLE:  # there is no such cell: nothing was found
             break
         share = 1.0 / (step + 1)
         for c in range(p):
@@ -432,9 +436,9 @@ def _hull(level: int, number: int, values: Floats, hull: Floats) -> int:
 
 @_compiled
 def _faces(
-    ask: int, position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
+    position: int, r: int, b: int, unit_of: Any, stable_at: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    doors: Any, gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
     inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Cells that the units from ``position`` on make of this cell; -1 if they are too many, -2 if not in general position.
@@ -469,7 +473,7 @@ def _faces(
                 for c in range(p + 1):
                     rows[r, c] = -rows[r, c]
             key = 2 * u + 1 if positive else 2 * u
-            status = _ask(ask, r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+            status = _ask(doors[_ASK], r, deep, key, position, row_of, codes, bases, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if status == UNCLEAR:
                 return -2
             if status == INFEASIBLE:
@@ -562,7 +566,7 @@ def _faces(
                     for j in range(d):
                         key = key * 31 + masks[6, int(hull[level + 1, top, j])]
                     key = 2 * len(unit_of) + key % _SETS
-                    status = _ask(ask, r, deep, key, position, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                    status = _ask(doors[_ASK], r, deep, key, position, row_of, codes, bases, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                 if status == UNCLEAR:
                     return -2
                 if status == INFEASIBLE:
@@ -624,10 +628,10 @@ def _settled(u: int, signs: Any, proofs: Any) -> int:
 
 @_compiled
 def walk_by_points(
-    ask: int, limit: int, fixed: int, signs: Any, nodes: Any, left: Any, proofs: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
+    limit: int, fixed: int, signs: Any, nodes: Any, left: Any, proofs: Any, unit_of: Any, layer_of: Any, stable_at: Any, layout: Any, weights: Floats, biases: Floats,
     active: Any, combined: Floats, errors: Floats, planes: Floats, masks: Any, values: Floats, hull: Floats,
     row_of: Any, codes: Any, bases: Any, blocks: Floats, held: Any, pool: Floats,
-    gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
+    doors: Any, gram: Floats, frame: Floats, light: Any, columns: Floats, noise: Any, rows: Floats, lists: Any, picks: Any,
     inverse: Floats, work: Floats, vectors: Floats, spots: Floats, costs: Any, scratch: Floats, order: Any, prices: Any, bits: Any, kept: Any, walls: Floats, cuts: Floats, tight: Any, corner: Floats, tips: Floats, faint: Any, worth: Any, mixed: Any, blend: Floats, counters: Any,
 ) -> int:
     """Go on with the walk until it is done or ``limit`` linear programs were solved.
@@ -678,12 +682,12 @@ def walk_by_points(
                 for other in range(2 * u, 2 * units):
                     proofs[other, 0, 0] = 0
         if layer == layer_of[units - 1] and u >= fixed and counters[PLAIN] != u:
-            found = _faces(ask, u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+            found = _faces(u, r, b, unit_of, stable_at, combined, errors, planes, masks, values, hull, row_of, codes, bases, blocks, held, pool, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
             if found > 0:
                 counters[REGIONS] += found
                 down = 0
                 continue
-            if found == -2 and _deepen(ask, r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
+            if found == -2 and _deepen(r, b, u, row_of, codes, bases, blocks, held, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
                 continue
             if found == -2:
                 counters[PLAIN] = u
@@ -746,10 +750,10 @@ def walk_by_points(
                     if (above if side else below) or (u < fixed and side != signs[u]):
                         continue
                     place(g, 1.0 if side else -1.0, r, False, gram, combined, errors, rows)
-                    outcome = _ask(ask, r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
-                    if outcome == UNCLEAR and _deepen(ask, r, b, u, row_of, codes, bases, blocks, held, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
+                    outcome = _ask(doors[_ASK], r, deep, 2 * u + 1 - side, u, row_of, codes, bases, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                    if outcome == UNCLEAR and _deepen(r, b, u, row_of, codes, bases, blocks, held, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters):
                         deep = _centre(b, r, blocks, held, rows, scratch, counters) > 2.0 * SLACK
-                        outcome = _ask(ask, r, deep, 2 * u + 1 - side, u, row_of, codes, bases, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
+                        outcome = _ask(doors[_ASK], r, deep, 2 * u + 1 - side, u, row_of, codes, bases, doors, gram, frame, light, columns, noise, rows, lists, picks, inverse, work, vectors, spots, costs, scratch, order, prices, bits, kept, walls, cuts, tight, corner, tips, faint, worth, mixed, blend, counters)
                     if outcome == FEASIBLE:
                         _throw(spots, pool, counters)
                         slot = min(held[b], blocks.shape[1] - 1 - side)
@@ -858,15 +862,30 @@ class Hulls(Simplex):
         self._noise = (NOISE * rng.uniform(0.5, 1.0, inputs) * rng.choice((-1.0, 1.0), inputs)).astype(np.float32)
         self._scratch = np.zeros((8, max(self._scratch.shape[1], held, most, MOST_CUTS, most + 9)))
 
-        self._ask = address(_maximise, 0, False, 0, 0, self._row_of, self._codes, self._bases, *self._asked())
-
-    def _asked(self) -> tuple[Any, ...]:
-        """What a question needs to know, whatever it is."""
+        question = (self._row_of, self._codes, self._bases)
         frame = (self._gram, self._frame, self._light, self._columns, self._noise)
         basis = (self._rows, self._lists, self._picks, self._inverse, self._inverse[-1], self._vectors, self._spots, self._costs)
         scratch = (self._scratch, self._order, self._prices, self._prices.view(np.int32))
         few = (self._kept, self._walls, self._cuts, self._tight, self._corner)
-        return (*frame, *basis, *scratch, *few, self._tips, self._faint, self._worth, self._mixed, self._blend, self._counters)
+        inside = (self._tips, self._faint, self._worth, self._mixed, self._blend)
+        self._doors = np.zeros(3, dtype=np.int64)
+        self._asked = (self._doors, *frame, *basis, *scratch, *few, *inside, self._counters)
+        self._doors[_MIX] = address(
+            mix,
+            0,
+            False,
+            False,
+            self._frame,
+            self._rows,
+            *few[1:4],
+            *inside[:5],
+            self._picks,
+            self._spots,
+            self._scratch,
+            self._counters,
+        )
+        self._doors[_CLIMB] = address(climb, 0, False, 0, 0, *question, *frame, *basis, *scratch, self._counters)
+        self._doors[_ASK] = address(_maximise, 0, False, 0, 0, *question, *self._asked)
 
     def _walk(self, fixed: int, tests: int) -> int:
         if self._careful:
@@ -874,7 +893,6 @@ class Hulls(Simplex):
         counters = self._counters
         counters[_POOLED], counters[ADDED], counters[TIPS], counters[MIXED] = self._pooled, self._cut, self._tipped, 0
         status = walk_by_points(
-            self._ask,
             counters[TESTS] + tests,
             fixed,
             self._signs,
@@ -885,7 +903,7 @@ class Hulls(Simplex):
             *(self._layout, self._weights, self._biases, self._active, self._combined, self._errors),
             *(self._planes, self._masks, self._values, self._hull),
             *(self._row_of, self._codes, self._bases, self._blocks, self._held, self._pool),
-            *self._asked(),
+            *self._asked,
         )
         self._pooled, self._cut, self._tipped = int(counters[_POOLED]), int(counters[ADDED]), int(counters[TIPS])
         return status
