@@ -15,9 +15,9 @@ from rich.text import Text
 
 from experiments.paper.results import Record
 from experiments.paper.run import Item, Measuring
+from experiments.paper.tasks import XOR
 
 _PATIENCE = 3.0  # seconds
-_READYING = "getting ready; the first run on a machine compiles for some minutes ..."
 
 
 class Watch(Protocol):
@@ -41,17 +41,18 @@ def watching(plan: Measuring, workers: int) -> Generator[Watch, None, None]:
     """
     console = Console(stderr=True, highlight=False, markup=False)
     live = Live(drawn(plan, workers), console=console, refresh_per_second=4) if sys.stderr.isatty() else None
-    waiting = True
+    known = set[str]()
 
     def watch(news: tuple[Item, Record] | None) -> None:
-        nonlocal waiting
-        late = waiting and perf_counter() - plan.begun > _PATIENCE
-        text = _READYING if news is None and late else ""
+        late = {task for (_, task), since in plan.under_way.items() if perf_counter() - since > _PATIENCE}
+        for kind in sorted({_kind(task) for task in late} - known):
+            console.print(
+                f"{kind}: under way; the first of its kind on a machine is compiled before, for up to a minute", soft_wrap=True
+            )
+            known.add(kind)
         if news is not None:
-            text = sentence(*news) if live else f"{sentence(*news)}; {_left(plan, workers)}"
-        if text:
-            waiting = False
-            console.print(text, soft_wrap=True)
+            known.add(_kind(news[0][1]))
+            console.print(sentence(*news) if live else f"{sentence(*news)}; {_left(plan, workers)}", soft_wrap=True)
         if live:
             live.update(drawn(plan, workers))
 
@@ -76,6 +77,11 @@ def drawn(plan: Measuring, workers: int) -> Group:
         for (key, task), since in plan.under_way.items()
     ]
     return Group(table, Text("now: " + ("; ".join(now) or "-")), Text(_left(plan, workers)))
+
+
+def _kind(task: str) -> str:
+    """What tasks have in common that run the same code."""
+    return "xor" if task in XOR else task
 
 
 def sentence(item: Item, record: Record) -> str:
