@@ -19,6 +19,7 @@ from experiments.paper.results import Record, Results, closure
 from experiments.paper.tasks import Settings, Subject, Work, perform, tidy
 
 Item = tuple[Key, str]
+_CONNECT = 10  # seconds
 
 
 @dataclass(slots=True)
@@ -242,5 +243,10 @@ def _cluster(address: str) -> Generator[Executor, None, None]:
     except ImportError as error:
         msg = "--executor with an address needs dask, which is not installed; install it with: pip install 'tessella[cluster]'"
         raise tessella.MissingPackage(msg) from error
-    with Client(address) as client:
+    try:
+        client = Client(address, timeout=_CONNECT)
+    except (OSError, ValueError) as error:
+        msg = f"--executor {address}: no dask scheduler answers there ({error}); start one with: dask scheduler"
+        raise tessella.SolverError(msg) from error
+    with client:
         yield client.get_executor(pure=False)

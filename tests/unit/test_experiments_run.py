@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -278,6 +279,16 @@ def test_processes_do_the_same(nets, tmp_path):
 def test_a_cluster_needs_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(tessella.MissingPackage, match=r"tessella\[cluster\]"), executor_of("tcp://127.0.0.1:1", 1):
+        pass
+
+
+def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
+    def client(address: str, **_: Any) -> None:
+        msg = f"timed out: {address}"
+        raise OSError(msg)
+
+    monkeypatch.setitem(sys.modules, "distributed", SimpleNamespace(Client=client))
+    with pytest.raises(tessella.SolverError, match=r"tcp://127.0.0.1:1: no dask scheduler"), executor_of("tcp://127.0.0.1:1", 1):
         pass
 
 
