@@ -369,7 +369,7 @@ def _mipbound(session: Session, why: str) -> None:
     if session.left <= 0.0:
         return
     with session.off_the_clock("the search"):
-        _prepare_search()
+        _prepare_search(*smallest_alike(session.standing.domain.free_dim, session.standing.network.widths[0]))
     standing, confidence = session.standing, session.confidence(last=True)
     repetitions = repetitions_for(max(confidence, ALL_FEASIBLE))
     with session.step("mipbound", why) as found:
@@ -428,8 +428,8 @@ def _prepare_programs() -> None:
 
 
 @cache
-def _prepare_search() -> None:
-    find_mipbound(_fan(2, 2), Box.cube(-1.0, 1.0, 2), repetitions=1, workers=1)
+def _prepare_search(inputs: int, units: int) -> None:
+    find_mipbound(_fan(inputs, units), Box.cube(-1.0, 1.0, inputs), repetitions=1, workers=1)
 
 
 def _fan(inputs: int, units: int) -> Network:

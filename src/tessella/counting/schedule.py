@@ -79,7 +79,7 @@ def is_ready(free_dim: int, units: int) -> bool:
     if free_dim <= _PLANES:
         return is_compiled(cells.walk)
     if _is_by_points(units, free_dim):
-        return is_compiled(hulls.walk_by_points)
+        return is_compiled(walk.walk) and is_compiled(hulls.walk_by_points)
     return is_compiled(walk.walk) and is_compiled(tableau.solve if walk.in_tableau(units, free_dim) else framed.solve)
 
 
@@ -96,7 +96,14 @@ def prepare(tree: Tree) -> float:
 def load(inputs: int, units: int) -> None:
     """Load what walks a box of so many inputs, with so many units in the first layer; compile it if need be.  Ctrl-C ends it."""
     fan = Network((Layer(np.eye(units, inputs), np.zeros(units)),))
-    walker_for(Tree(fan, Box.cube(-1.0, 1.0, inputs))).advance([Node()], _SHORT, Stop())
+    tree = Tree(fan, Box.cube(-1.0, 1.0, inputs))
+    walkers = [walker_for(tree)]
+    if _is_by_points(units, inputs):
+        from tessella.counting.walk import Simplex  # noqa: PLC0415
+
+        walkers += [Simplex(tree, in_frame=True)]  # for what points leave to it
+    for walker in walkers:
+        walker.advance([Node()], _SHORT, Stop())
 
 
 def exact_for(tree: Tree) -> "Exact":
