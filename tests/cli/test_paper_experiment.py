@@ -40,10 +40,12 @@ def test_all_steps_and_a_stop(tmp_path):
     if not Path("/proc/self/task").is_dir():
         return
     with subprocess.Popen(again, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        while not (workers := children(process.pid)) and process.poll() is None:
+        while len(children(process.pid)) < 2 and process.poll() is None:
             sleep(0.1)
-        sleep(1.0)  # they begin to listen
+        sleep(1.0)  # it begins to listen
+        workers = children(process.pid)
         process.kill()
+    assert len(workers) == 2
     deadline = monotonic() + 30.0
     while any(Path(f"/proc/{worker}").exists() for worker in workers) and monotonic() < deadline:
         sleep(0.1)
@@ -51,5 +53,5 @@ def test_all_steps_and_a_stop(tmp_path):
 
 
 def children(process: int) -> list[str]:
-    """The processes that a process has started: those of its that count, and one that tracks resources."""
+    """The processes that a process has started: one that counts, and one that tracks resources."""
     return [child for path in Path(f"/proc/{process}/task").glob("*/children") for child in path.read_text().split()]

@@ -26,7 +26,7 @@ from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.estimate import Estimate, EstimateProgress
 from tessella.counting.meeting import meeting_units
-from tessella.counting.schedule import load, smallest_alike
+from tessella.counting.schedule import prepare, smallest_alike
 from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
@@ -200,7 +200,7 @@ class Counting:
         session = self._session
         network, domain = session.standing.network, session.standing.domain
         with session.off_the_clock("the counter"):
-            load(*smallest_alike(domain.free_dim, network.widths[0]))
+            prepare(Tree.of(self._known))
         spent = session.standing.count.seconds if session.standing.count else 0.0
 
         def told(now: CountProgress) -> None:
@@ -369,7 +369,7 @@ def _mipbound(session: Session, why: str) -> None:
     if session.left <= 0.0:
         return
     with session.off_the_clock("the search"):
-        _prepare_search(*smallest_alike(session.standing.domain.free_dim, session.standing.network.widths[0]))
+        _prepare_search(*smallest_alike(Tree.of(_known(session))))
     standing, confidence = session.standing, session.confidence(last=True)
     repetitions = repetitions_for(max(confidence, ALL_FEASIBLE))
     with session.step("mipbound", why) as found:

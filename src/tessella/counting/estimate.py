@@ -237,7 +237,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     tree = Tree.of(known)
     tries = counting and probes is None and not is_large(tree) and tree.units > 0 and domain.free_dim > 0
     if not is_large(tree):
-        begun += _prepare(many=domain.free_dim > _FEW) + (prepare(tree) if tries else 0.0)
+        begun += _prepare(many=domain.free_dim > _FEW) + (prepare(tree) if tries and executor is None else 0.0)
     unlimited = seconds is None and probes is not None
     deadline = math.inf if unlimited else begun + min(_SECONDS if seconds is None else seconds, 1e9)
     tried = _counted(known, tree, begun, deadline if tries else math.inf, executor, workers)
@@ -299,7 +299,7 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
     """A count that was given a part of the time, if there was any to give."""
     if not tree.units or not tree.domain.free_dim:
         return count(known.network, known.domain, stability=known)
-    if math.isinf(deadline) or is_large(tree):
+    if math.isinf(deadline):
         return None
     left, spent = deadline - perf_counter(), perf_counter() - begun
     if left < 4.0 * spent:

@@ -62,13 +62,14 @@ def _is_by_points(units: int, inputs: int) -> bool:
     return units < inputs >= _MANY
 
 
-def smallest_alike(inputs: int, units: int) -> tuple[int, int]:
-    """The fewest free inputs and first units whose box is walked by the same compiled code as one with so many."""
+def smallest_alike(tree: Tree) -> tuple[int, int]:
+    """The fewest free inputs and first units whose box is walked by the same compiled code as a tree."""
     from tessella.counting.walk import in_tableau  # noqa: PLC0415  loads the compiler
 
-    if _is_by_points(units, inputs):
+    units, inputs, inequalities = *tree.scaled.weights[0].shape, len(tree.scaled.constants)
+    if _is_by_points(units, inputs) and not inequalities:
         return _MANY, min(units, 2)
-    return min(inputs, _PLANES + 1), 2 if in_tableau(units, inputs) else 1
+    return min(inputs, _PLANES + 1), 2 if in_tableau(units + inequalities, inputs) else 1
 
 
 def is_ready(free_dim: int, units: int) -> bool:
@@ -85,10 +86,8 @@ def is_ready(free_dim: int, units: int) -> bool:
 
 def prepare(tree: Tree) -> float:
     """Load what walks a tree, compiled if need be; the seconds that this took, next to none if it is loaded."""
-    begun, inputs, units = perf_counter(), tree.domain.free_dim, tree.network.layers[0].units
-    if len(tree.scaled.constants):
-        inputs = min(inputs, _PLANES + 1)  # polytopes are not walked by points
-    load(*smallest_alike(inputs, units))
+    begun = perf_counter()
+    load(*smallest_alike(tree))
     return perf_counter() - begun
 
 
