@@ -1,5 +1,6 @@
 """``python -m experiments.paper``.  Little is imported here, so that Ctrl-C ends quietly while the rest is being loaded."""
 
+import signal
 import sys
 
 
@@ -13,6 +14,8 @@ def main() -> int:
         exec("")  # noqa: S102  else Python remembers a Ctrl-C within code made by a library, and its exit code is another
         sys.stderr.write("\nexperiments.paper: stopped by Ctrl-C\n")
         return 130
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ending already
 
 
 if __name__ == "__main__":

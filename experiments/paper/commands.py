@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import tessella
 from experiments.paper.data import read_mnist, scikit_learn_digits
 from experiments.paper.index import Folder, Key, chosen, configurations, missing
-from experiments.paper.options import counted, ending_gently, natural, positive, rate, seeds_of, share
+from experiments.paper.options import amount, ending_gently, natural, positive, rate, seeds_of, share
 from experiments.paper.tasks import TASKS, Settings
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         _say(f"stopped; all results so far are in {plan.results.path}, and the same command goes on from there")
         return 130
-    failed = f"; {counted(len(plan.failed), 'task')} failed, and the same command tries again" if plan.failed else ""
-    _say(f"{counted(len(plan.results.records), 'result')} in {plan.results.path}{failed}")
+    failed = f"; {amount(len(plan.failed), 'task')} failed, and the same command tries again" if plan.failed else ""
+    _say(f"{amount(len(plan.results.records), 'result')} in {plan.results.path}{failed}")
     return 1 if plan.failed else 0
 
 
@@ -215,9 +215,9 @@ def _train(options: argparse.Namespace) -> int:
                 saved += len(records)
                 _say(_sentence(records))
     except KeyboardInterrupt:
-        _say(f"stopped; {counted(saved, 'new network')} in {folder.path}, and the same command goes on from there")
+        _say(f"stopped; {amount(saved, 'new network')} in {folder.path}, and the same command goes on from there")
         return 130
-    _say(f"{counted(saved, 'network')} trained in {perf_counter() - begin:.0f} s")
+    _say(f"{amount(saved, 'network')} trained in {perf_counter() - begin:.0f} s")
     every = folder.records()
     sys.stdout.write(_table({key: every[key] for key in keys}))
     return 0
@@ -227,7 +227,7 @@ def _show(epoch: "Epoch", epochs: int) -> None:
     """One line per epoch, each over the one before where that is possible."""
     left = epoch.seconds / epoch.number * (epochs - epoch.number)
     line = (
-        f"seed {epoch.seed}, {counted(epoch.networks, 'network')}: epoch {epoch.number}/{epochs}, "
+        f"seed {epoch.seed}, {amount(epoch.networks, 'network')}: epoch {epoch.number}/{epochs}, "
         f"cross-entropy {epoch.cross_entropy:.4f} (median), {epoch.seconds:.0f} s, {left:.0f} s left"
     )
     sys.stderr.write(f"\r\x1b[2K{line}" if sys.stderr.isatty() else f"{line}\n")
@@ -244,7 +244,7 @@ def _sentence(records: Mapping[Key, Mapping[str, Any]]) -> str:
     dead = sum(bool(record["dead"]) for record in records.values())
     error = median(record["test_error"] for record in records.values())
     return (
-        f"seed {first['seed']}: {counted(len(records), 'network')} saved, test error {100 * error:.2f} % (median), {dead} dead, "
+        f"seed {first['seed']}: {amount(len(records), 'network')} saved, test error {100 * error:.2f} % (median), {dead} dead, "
         f"{first['stack_seconds']:.1f} s"
     )
 

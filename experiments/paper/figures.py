@@ -10,6 +10,7 @@ import numpy as np
 import tessella
 from experiments.paper import published
 from experiments.paper.index import UNITS
+from experiments.paper.options import amount
 from experiments.paper.summary import LARGE, Fit, Row, configurations, fit, points, sureness
 from experiments.paper.tasks import XOR
 
@@ -103,14 +104,15 @@ def bounds(networks: Sequence[Row]) -> "Figure":
 
 def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]], sure: str) -> None:
     def line(name: str, **style: Any) -> None:
-        known = [(row["n1"], row[name]) for row in table if row.get(name) is not None]
-        if known:
-            axes.plot([x for x, _ in known], [y for _, y in known], markersize=4.5, linewidth=1.2, **style)
+        known = {row["n1"]: row[name] for row in table if row.get(name) is not None}
+        if known:  # no line leads across a configuration that is not there
+            places = range(1, UNITS)
+            axes.plot(places, [known.get(n1, math.nan) for n1 in places], markersize=4.5, linewidth=1.2, **style)
 
     line("configuration_ub", color=BLACK, marker="s", label="Configuration UB")
     line("empirical_ub", color=VERMILION, marker="^", label="Empirical UB")
-    line("exact", color=GREEN, marker="o", label="number of regions, counted")
     guessed = [row for row in table if not row["counted"] and row["exact"] is not None]
+    line("exact", color=GREEN, marker="o", label="number of regions, counted")
     x, y = [row["n1"] for row in guessed], [row["exact"] for row in guessed]
     label = "the same, with networks that are only estimated"
     if guessed:
@@ -118,6 +120,7 @@ def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]], sure: str) -> N
     for size in sorted(XOR.values(), reverse=True):
         line(f"xor{size}_lb", color=COLOURS[size], marker=MARKERS[size], linestyle="--", label=f"XOR-{size} LB ({sure})")
     axes.set_xticks(range(1, UNITS), [f"{n1};{UNITS - n1};10" for n1 in range(1, UNITS)], rotation=90)
+    axes.set_xlim(0.3, UNITS - 0.3)
     axes.set_xlabel("ReLUs in each layer")
 
 
@@ -132,7 +135,7 @@ def times(networks: Sequence[Row]) -> "Figure":
         for row in counted
     ]
     _times_panel(axes[0], ours)
-    axes[0].set_title(f"ours: CPU seconds of one core, {len(ours)} networks counted", loc="left")
+    axes[0].set_title(f"ours: CPU seconds of one core, {amount(len(ours), 'network')} counted", loc="left")
     theirs = published.times()
     _times_panel(axes[1], theirs)
     axes[1].set_title(f"paper: seconds on 40 cores, {len(theirs)} networks", loc="left")
@@ -152,8 +155,7 @@ def _times_panel(axes: "Axes", table: Sequence[Any]) -> None:
             axes.plot(x, y, marker=MARKERS[size], alpha=0.85, label=label, **style)
     axes.set_xlabel("seconds for the exact count")
     if not table:
-        _nothing(axes)
-        return
+        _nothing(axes, "no network is counted yet", 0.3)
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.axline((1.0, 1.0), (10.0, 10.0), color=BLACK, linewidth=1.0, label="equal times")
@@ -162,7 +164,7 @@ def _times_panel(axes: "Axes", table: Sequence[Any]) -> None:
 def accuracy(networks: Sequence[Row], title: str) -> "Figure":
     """Figure 3: errors against MAPS, exact and APP-k, with regressions and correlations."""
     figure = _figure(10.4, 5.6)
-    figure.suptitle(f"{title}: {len(networks)} networks", x=0.01, ha="left", fontsize=10)
+    figure.suptitle(f"{title}: {amount(len(networks), 'network')}", x=0.01, ha="left", fontsize=10)
     grid = figure.subplots(2, len(XOR), sharey="row", sharex=True, squeeze=False)
     handles: dict[str, Any] = {}
     counted = all(row.exact is not None for row in networks)
@@ -177,6 +179,8 @@ def accuracy(networks: Sequence[Row], title: str) -> "Figure":
                 )
                 if (found := fit(here)) is not None:
                     _regression(place, here, found, colour, chosen is None)
+                if not here:
+                    _nothing(place, "not measured yet", 0.6 if chosen is None else 0.4, colour)
         grid[line][0].set_ylabel(words)
     for place, size in zip(grid[1], XOR.values(), strict=True):
         place.set_xlabel(f"MAPS: regions, and APP-{size}")
@@ -208,18 +212,18 @@ def estimate(networks: Sequence[Row]) -> "Figure":
         axes[0].plot(x, y, MARKERS[size], color=COLOURS[size], markersize=4.0, label=f"XOR-{size} LB ({sure})")
     _estimate_bound(axes[0], drawn, sure)
     axes[0].set_title(f"what is claimed with {sure}", loc="left")
-    axes[0].set_ylabel("bits above the count (log2 of claim / count)")
+    for place in axes:
+        place.set_ylabel("log2 of claim / count, bits (below 0: less than the count)")
     _estimate_spread(axes[1], drawn)
     _estimate_bound(axes[1], drawn, sure)
     axes[1].set_title("the estimate, with 2 standard errors, and its bound", loc="left")
     named = {label: handle for place in axes for handle, label in zip(*place.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=3)
-    for place in axes:
-        if counted:
-            place.set_xscale("log")
-            place.xaxis.set_minor_formatter(NullFormatter())
-        else:
-            _nothing(place)
+    for place, here in zip(axes, (counted, drawn), strict=True):
+        place.set_xscale("log")
+        place.xaxis.set_minor_formatter(NullFormatter())
+        if not here:
+            _nothing(place, "every estimate counted instead" if counted else "no network is counted yet")
         place.axhline(0.0, color=BLACK, linewidth=1.0)
         place.set_xlabel("number of regions, counted exactly")
     return figure
@@ -240,8 +244,8 @@ def _estimate_spread(axes: "Axes", drawn: Sequence[Row]) -> None:
     axes.plot(x, y, "o", color=GREEN, markersize=4.0, label="estimate")
 
 
-def _nothing(axes: "Axes") -> None:
-    axes.text(0.5, 0.6, "no network is counted yet", ha="center", color=GREY, transform=axes.transAxes)
+def _nothing(axes: "Axes", words: str, height: float = 0.6, colour: str = GREY) -> None:
+    axes.text(0.5, height, words, ha="center", color=colour, transform=axes.transAxes)
 
 
 def _figure(width: float, height: float) -> "Figure":

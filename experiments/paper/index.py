@@ -4,6 +4,7 @@ import json
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tessella
+from experiments.paper.files import write
 
 UNITS: Final = 22  # of both hidden layers together
 INDEX: Final = "index.jsonl"
@@ -107,22 +109,13 @@ class Folder:
         records
             What the index is to say of them.
         """
-        try:
-            for key, layers in networks.items():
-                arrays = {f"{name}{n}": array for n, layer in enumerate(layers) for name, array in zip("Wb", layer, strict=True)}
-                partial = self.path / f"{key.file}.part"
-                with partial.open("wb") as file:
-                    np.savez(file, allow_pickle=False, **arrays)
-                partial.replace(self.path / key.file)
-            merged = {**self.records(), **records}
-            partial = self.path / f"{INDEX}.part"
-            partial.write_text("".join(f"{json.dumps(merged[key])}\n" for key in sorted(merged)), encoding="utf-8")
-            partial.replace(self.path / INDEX)
-        except tessella.FileError:
-            raise
-        except OSError as error:
-            msg = f"{self.path}: cannot be written ({error.strerror}); check its permissions and the space left"
-            raise tessella.FileError(msg) from error
+        for key, layers in networks.items():
+            arrays = {f"{name}{n}": array for n, layer in enumerate(layers) for name, array in zip("Wb", layer, strict=True)}
+            file = BytesIO()
+            np.savez(file, allow_pickle=False, **arrays)
+            write(self.path / key.file, file.getvalue())
+        merged = {**self.records(), **records}
+        write(self.path / INDEX, "".join(f"{json.dumps(merged[key])}\n" for key in sorted(merged)).encode())
 
 
 def configurations(names: Iterable[str] = ()) -> list[tuple[int, int]]:
@@ -155,12 +148,17 @@ def chosen(folder: Folder, widths: Iterable[tuple[int, int]], seeds: Iterable[in
         Which; nothing for all.
     """
     listed, pairs, wanted = sorted(folder.listed()), set(widths), set(seeds)
+    if not listed:
+        msg = f"{folder.path}: there are no trained networks here, no file {INDEX}; make them with: python -m experiments.paper train"
+        raise tessella.FileMissing(msg)
     keys = [key for key in listed if (not pairs or key[:2] in pairs) and (not wanted or key.seed in wanted)]
-    absent = [f"{n1}-{n2}" for n1, n2 in sorted(pairs - {key[:2] for key in keys})]
-    absent += [f"of seed {seed}" for seed in sorted(wanted - {key.seed for key in keys})]
-    if absent or not keys:
-        which = f"no trained networks {', '.join(absent)}".rstrip()
-        msg = f"{folder.path}: there are {which} here; make them with: python -m experiments.paper train"
+    absent = {
+        "with hidden layers": [f"{n1}-{n2}" for n1, n2 in sorted(pairs - {key[:2] for key in keys})],
+        "of seed": [str(seed) for seed in sorted(wanted - {key.seed for key in keys})],
+    }
+    if any(absent.values()):
+        which = ", and none ".join(f"{words} {', '.join(names)}" for words, names in absent.items() if names)
+        msg = f"{folder.path}: there are no trained networks {which} among those asked for; make them with: python -m experiments.paper train"
         raise tessella.FileMissing(msg)
     return keys
 
@@ -190,7 +188,7 @@ def missing(folder: Folder, keys: Iterable[Key], settings: Mapping[str, Any], *,
                     else f"with {name} {_words(record.get(name))}, not {_words(value)}"
                 )
                 msg = f"{folder.path / key.file}: was trained {how}; choose another --out, or the same settings"
-                raise tessella.OptionError(msg + (", or --force to replace it" if key in asked else ""))
+                raise tessella.OptionError(msg + (", or --force to replace it" if set(kept) <= set(asked) else ""))
     return [key for key in asked if key not in kept]
 
 

@@ -4,6 +4,7 @@ import argparse
 import signal
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
+from types import FrameType
 
 import tessella
 
@@ -59,20 +60,27 @@ def seeds_of(texts: Iterable[str]) -> set[int]:
 
 @contextmanager
 def ending_gently() -> Generator[None, None, None]:
-    """A request to terminate ends a run as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    """Ctrl-C and a request to terminate end a run in the same way; what comes after the first of them changes nothing."""
+
+    def end(number: int, frame: FrameType | None) -> None:
+        for each in before:
+            signal.signal(each, signal.SIG_IGN)
+        signal.default_int_handler(number, frame)
+
+    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
-def counted(number: int, noun: str) -> str:
+def amount(number: int, noun: str) -> str:
     """A number of things.
 
     Examples
     --------
-    >>> counted(1, "network"), counted(20, "network")
+    >>> amount(1, "network"), amount(20, "network")
     ('1 network', '20 networks')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"

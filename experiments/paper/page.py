@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tessella
+from experiments.paper.options import amount
 from experiments.paper.results import Results
 from experiments.paper.summary import Row, sureness
 from experiments.paper.tables import Table
@@ -58,7 +59,7 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 )
 NOTES = {
     "gap": "(Configuration UB - Empirical UB) / (Configuration UB - regions), of mean MAPS. (est.): some counts are estimates.",
-    "bounds": "Mean MAPS, ours / paper. XOR-k as the paper writes it: j, where more than 2^j regions are claimed with {sure}. The paper's: 95 %.",
+    "bounds": "Mean MAPS, ours / paper. XOR-k as the paper writes it: j, where more than 2^j regions are claimed with {sure} (the paper: 95 %).",
     "times": "Ours: CPU seconds of one core. Paper: seconds on 40 cores with CPLEX 12.8. XOR-k with the coefficients H.",
     "correlation": "Pearson's r of MAPS with the outcome, and the slope of the regression (per cent, or nats, per bit).",
     "estimate": "On networks that are counted.",
@@ -101,7 +102,7 @@ def past(results: Results, networks: Sequence[Row]) -> str:
     times = sorted(record["finished_at"][:10] for record in records)
     when = times[0] if times[0] == times[-1] else f"{times[0]} to {times[-1]}"
     return (
-        f"{len(networks)} networks n1;n2;10, n1 + n2 = 22, trained on {', '.join(data)}; their 10 outputs are counted as ReLUs, on the "
+        f"{amount(len(networks), 'network')} n1;n2;10, n1 + n2 = 22, trained on {', '.join(data)}; their 10 outputs are counted as ReLUs, on the "
         f"unit box. Measured {when} with Tessella {', '.join(versions)} on {'; '.join(machines)}, one thread per task. "
         "Paper: T. Serra and S. Ramalingam, Empirical Bounds on Linear Regions of Deep Rectifier Networks, AAAI 2020."
     )
@@ -139,7 +140,12 @@ def _figure(words: str, image: bytes) -> str:
 
 
 def _table(table: Table, note: str) -> str:
-    head = "".join(f"<th>{html.escape(cell)}</th>" for cell in table.head)
+    head = "".join(f"<th>{_kept_together(html.escape(cell))}</th>" for cell in table.head)
     body = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>" for line in table.body)
     words = f"<p>{html.escape(note)}</p>" if note else ""
     return f"{words}<div class='scroll'><table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table></div>"
+
+
+def _kept_together(words: str) -> str:
+    """A unit stays on the line of the word before it."""
+    return re.sub(r" (s|%)$", r"&nbsp;\1", words)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import tessella
 from experiments.paper.figures import figures, image
+from experiments.paper.files import write
 from experiments.paper.page import fill, page
 from experiments.paper.results import RESULTS, Results
 from experiments.paper.summary import rows
@@ -32,7 +33,7 @@ def report(folder: Path, out: Path, pictures: Path | None, kinds: Sequence[str],
     results = Results.read(folder)
     networks = rows(results)
     if not networks:
-        msg = f"{folder / RESULTS}: has no network with upper bounds yet; make results with: python -m experiments.paper run"
+        msg = f"{folder / RESULTS}: has no network of which errors and upper bounds are known yet; python -m experiments.paper run --tasks upper finds both"
         raise tessella.FileMissing(msg)
     texts = tables(results, networks)
     filled = None if markdown is None else fill(markdown, texts)
@@ -44,11 +45,6 @@ def report(folder: Path, out: Path, pictures: Path | None, kinds: Sequence[str],
             files[pictures / f"{name}.{kind}"] = images.get((name, kind)) or image(drawn[name], kind)
     if markdown is not None and filled is not None:
         files[markdown] = filled.encode()
-    try:
-        for path, content in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-    except OSError as error:
-        msg = f"{error.filename}: cannot be written ({error.strerror}); choose another place"
-        raise tessella.FileError(msg) from error
+    for path, content in files.items():
+        write(path, content)
     return list(files)

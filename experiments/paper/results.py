@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import tessella
+from experiments.paper.files import unwritable
 from experiments.paper.index import Key
-from experiments.paper.tasks import NEEDS, SCHEMA, TASKS, Settings
+from experiments.paper.tasks import NEEDS, SCHEMA, TASKS, VALUES, Settings
 
 RESULTS: Final = "results.jsonl"
 _SETTLED: Final = ("finished", "infeasible")
@@ -39,11 +40,11 @@ class Results:
         path = folder / RESULTS
         results = cls(path)
         try:
-            text = path.read_bytes().decode() if path.exists() else ""
+            text = _whole(path.read_bytes() if path.exists() else b"").decode()
         except (OSError, UnicodeDecodeError) as error:
             msg = f"{path}: cannot be read ({error}); choose another folder"
             raise tessella.FileError(msg) from error
-        for number, line in enumerate(_whole(text).splitlines(), start=1):
+        for number, line in enumerate(text.splitlines(), start=1):
             record = _record(path, number, line)
             results.records[_key(record), record["task"]] = record
         return results
@@ -103,33 +104,39 @@ class Results:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = self.path.open("r+b" if self.path.exists() else "x+b")
         except OSError as error:
-            msg = f"{self.path}: cannot be written ({error.strerror}); choose another --out"
-            raise tessella.FileError(msg) from error
+            raise unwritable(self.path, error) from error
         with file:
             _lock(file.fileno(), self.path)
-            file.truncate(file.read().rfind(b"\n") + 1)
+            whole = _whole(file.read())
+            file.truncate(len(whole))
+            if whole and not whole.endswith(b"\n"):
+                file.write(b"\n")
+                file.flush()
             yield self
 
     def append(self, key: Key, fingerprint: str, task: str, record: Record) -> None:
         """Write a line, at once and whole."""
         network = {"n1": key.n1, "n2": key.n2, "seed": key.seed, "fingerprint": fingerprint}
         line = {"schema": SCHEMA, "network": network, "task": task, **record}
-        with self.path.open("ab") as file:
-            file.write(json.dumps(line).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self.path.open("ab") as file:
+                file.write(json.dumps(line).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise unwritable(self.path, error) from error
         self.records[key, task] = line
 
 
 def closure(tasks: Iterable[str]) -> list[str]:
-    """The tasks and all that they need, in the order in which they are done.
+    """The tasks and all that they need, in the order in which they are done; "network" costs nothing, and every report needs it.
 
     Examples
     --------
     >>> closure(["count"])
-    ['stability', 'estimate', 'count']
+    ['network', 'stability', 'estimate', 'count']
     """
-    wanted, front = set[str](), list(tasks)
+    wanted, front = set[str](), ["network", *tasks]
     while front:
         task = front.pop()
         if task not in NEEDS:
@@ -141,17 +148,23 @@ def closure(tasks: Iterable[str]) -> list[str]:
     return [task for task in TASKS if task in wanted]
 
 
-def _whole(text: str) -> str:
-    """Up to the end of the last line that has one."""
-    return text[: text.rfind("\n") + 1]
+def _whole(content: bytes) -> bytes:
+    """Without a last line that was cut off; one that lacks nothing but its end is kept."""
+    cut = content.rfind(b"\n") + 1
+    try:
+        json.loads(content[cut:])
+    except ValueError:
+        return content[:cut]
+    return content
 
 
 def _record(path: Path, number: int, line: str) -> Record:
     try:
         record = json.loads(line)
         _key(record)
-        found = record["schema"] == SCHEMA and record["task"] in TASKS and {"status", "settings", "value"} <= record.keys()
-    except (ValueError, KeyError, TypeError):
+        found = record["schema"] == SCHEMA and {"status", "settings", "wall_seconds", "cpu_seconds"} <= record.keys()
+        found = found and record["value"].keys() >= set(VALUES[record["task"]])
+    except (ValueError, KeyError, TypeError, AttributeError):
         found = False
     if not found:
         msg = f"{path}: line {number} is no result of this experiment; remove that line and the task is done again"

@@ -14,12 +14,15 @@ from time import perf_counter
 from typing import Any
 
 import tessella
+from experiments.paper.files import unwritable
 from experiments.paper.index import Arrays, Folder, Key
 from experiments.paper.results import Record, Results, closure
-from experiments.paper.tasks import Settings, Subject, Work, perform, tidy
+from experiments.paper.tasks import XOR, Settings, Subject, Work, perform, tidy
 
 Item = tuple[Key, str]
 _CONNECT = 10  # seconds
+_GUESS = {"network": 0.0, "stability": 1.0, "upper": 0.0, **dict.fromkeys(XOR, 3.0)}  # seconds, as long as none is done
+_SPEED = 1e5  # regions per second, as long as nothing is counted
 
 
 @dataclass(slots=True)
@@ -39,9 +42,9 @@ class Measuring:
     index
         What the index says of each network asked for.
     arrays
-        Weights and biases of each of these.
+        Weights and biases of each of these, at least.
     fingerprints
-        Of each of these, as it is counted.
+        Of each of these networks, as it is counted.
     asked
         The tasks that were asked for; of the others any result will do, whatever its settings.
     checkpoints
@@ -63,12 +66,12 @@ class Measuring:
 
     @classmethod
     def of(cls, nets: Path, out: Path, keys: Sequence[Key], tasks: Sequence[str], settings: Settings) -> "Measuring":
-        """All of these networks; refuses files that are not what the index lists, and results of others."""
+        """All of these networks; refuses files that are not what the index lists, and results of others, also of networks not asked for."""
         folder, needed = Folder(nets), closure(tasks)
-        listed = folder.listed()
-        index, arrays = {key: listed[key] for key in keys}, {key: folder.arrays(key) for key in keys}
-        fingerprints = {key: Subject.of(arrays[key]).network.fingerprint for key in keys}
-        results = Results.read(out)
+        listed, results = folder.listed(), Results.read(out)
+        arrays = {key: folder.arrays(key) for key in {*keys, *(folder.records().keys() & set(results.keys()))}}
+        fingerprints = {key: Subject.of(layers).network.fingerprint for key, layers in arrays.items()}
+        index = {key: listed[key] for key in keys}
         results.check(fingerprints, {str(record.get("data_sha256")) for record in index.values()})
         return cls(folder, results, needed, settings, index, arrays, fingerprints, frozenset(tasks))
 
@@ -110,7 +113,10 @@ class Measuring:
         known = {name: value for name in ("stability", "estimate") if (value := self.results.value(key, name)) is not None}
         checkpoint = self._checkpoint(key) if task == "count" and self.checkpoints else None
         if checkpoint is not None:
-            checkpoint.parent.mkdir(exist_ok=True)
+            try:
+                checkpoint.parent.mkdir(exist_ok=True)
+            except OSError as error:
+                raise unwritable(checkpoint, error) from error
         return Work(task, self.arrays[key], self.index[key], known, self.settings, checkpoint)
 
     def write(self, item: Item, record: Record) -> None:
@@ -124,21 +130,27 @@ class Measuring:
         return self.results.path.parent / "checkpoints" / f"{self.fingerprints[key][:16]}.db"
 
     def time_left(self, workers: int) -> tuple[float, bool]:
-        """Seconds until the end, going by what is done (tasks of the same kind and first layer, speeds of counts); and whether that is all."""
+        """Seconds until the end, going by what is done, and whether that is all: a count is of unknown length until its estimate is there."""
         tasks, speeds = self._past()
         total, now, whole = 0.0, perf_counter(), True
         for key, task in self.left():
-            alike = (
-                [tasks[task, key.n1]]
-                if (task, key.n1) in tasks
-                else [value for (name, _), value in tasks.items() if name == task]
-            )
-            if task == "count" and speeds and self.expected(key) < float("inf"):
-                nearest = min(speeds, key=lambda n1: abs(n1 - key.n1))
-                alike = [min(self.expected(key) / speeds[nearest], self.settings.exact_seconds)]
-            whole = whole and bool(alike)
-            total += max(max(alike, default=0.0) - (now - self.under_way.get((key, task), now)), 0.0)
+            seconds = self._counting(key, speeds) if task == "count" else self._alike(key, task, tasks)
+            whole = whole and seconds < float("inf")
+            if seconds < float("inf"):
+                total += max(seconds - (now - self.under_way.get((key, task), now)), 0.0)
         return total / workers, whole
+
+    def _counting(self, key: Key, speeds: dict[int, float]) -> float:
+        """Seconds that a count may take, with the speed of the nearest first layer."""
+        speed = speeds[min(speeds, key=lambda n1: abs(n1 - key.n1))] if speeds else _SPEED
+        expected = self.expected(key)
+        return min(expected / speed, self.settings.exact_seconds) if expected < float("inf") else expected
+
+    def _alike(self, key: Key, task: str, tasks: dict[tuple[str, int], float]) -> float:
+        """Seconds that a task may take: those of the same first layer, or of any, or a guess."""
+        guess = {**_GUESS, "estimate": self.settings.estimate_seconds}[task]
+        same = [seconds for (name, _), seconds in tasks.items() if name == task]
+        return tasks.get((task, key.n1), max(same, default=guess))
 
     def _past(self) -> tuple[dict[tuple[str, int], float], dict[int, float]]:
         """Median seconds by task and first layer, and regions per second by first layer."""
@@ -178,7 +190,7 @@ def measure(plan: Measuring, executor: Executor, workers: int, tick: float = 0.5
             del plan.under_way[item]
             try:
                 record = future.result()
-            except tessella.TessellaError as error:
+            except (tessella.TessellaError, OSError) as error:
                 plan.failed[item] = str(error)
                 yield (
                     item,

@@ -53,7 +53,7 @@ def gap(means: Sequence[Configuration]) -> Table:
                 _widths(each),
                 str(each.networks),
                 str(each.counted),
-                _number(each.gap_closed, 1) + ("" if each.counted == each.networks or each.gap_closed is None else " (est.)"),
+                _number(each.gap_closed, 1) + _estimated(each),
                 _number(theirs[each.n1]["gap_closed_percent"], 1),
             )
             for each in means
@@ -66,14 +66,14 @@ def bounds(means: Sequence[Configuration]) -> Table:
     theirs = published.bounds()
     head = ("widths", "XOR-2", "XOR-3", "XOR-4", "XOR-5", "regions", "Empirical UB", "Configuration UB")
 
-    def pair(ours: float | None, n1: int, name: str, digits: int = 2) -> str:
-        return f"{_number(ours, digits)} / {theirs[n1][name]:.{digits}f}"
+    def pair(ours: float | None, n1: int, name: str, digits: int = 2, note: str = "") -> str:
+        return f"{_number(ours, digits)}{note} / {theirs[n1][name]:.{digits}f}"
 
     body = [
         (
             _widths(each),
             *(pair(each.xor.get(size), each.n1, f"xor{size}_lb", 1) for size in XOR.values()),
-            pair(each.maps, each.n1, "exact") + ("" if each.counted == each.networks or each.maps is None else " (est.)"),
+            pair(each.maps, each.n1, "exact", note=_estimated(each)),
             pair(each.empirical, each.n1, "empirical_ub"),
             pair(each.configuration, each.n1, "configuration_ub"),
         )
@@ -222,6 +222,10 @@ def _seconds(value: float) -> str:
 
 def _number(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
+
+
+def _estimated(each: Configuration) -> str:
+    return "" if each.counted == each.networks or each.maps is None else " (est.)"
 
 
 def _widths(each: Configuration) -> str:

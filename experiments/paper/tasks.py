@@ -20,6 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 import tessella
+from experiments.paper.files import write
 
 SCHEMA: Final = "tessella.experiments.paper.result/1"
 XOR: Final = {f"xor-{size}": size for size in (2, 3, 4, 5)}
@@ -34,6 +35,15 @@ NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "count": ("stability", "estimate"),
 }
 """What must be known before."""
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "network": ("training_cross_entropy", "training_error", "test_error", "dead", "epochs", "optimiser", "data", "data_sha256"),
+    "stability": ("method", "unproved", "seconds", "layers", "lower", "upper"),
+    "upper": ("raghu", "montufar", "configuration", "empirical"),
+    **dict.fromkeys(XOR, ("lower", "exponent", "maps", "approximation", "probability", "repetitions", "given_up", "draws")),
+    "estimate": ("maps", "mean", "relative_error", "lower", "confidence", "probes", "exact", "thin", "undecided"),
+    "count": ("exact", "lower", "upper", "borderline", "share", "limit_seconds"),
+}
+"""What a result says, at least."""
 
 Value = dict[str, Any]
 
@@ -133,8 +143,7 @@ def perform(work: Work) -> dict[str, Any]:
 
 
 def _network(_: Subject, work: Work, __: Settings) -> tuple[str, Value]:
-    names = ("training_cross_entropy", "training_error", "test_error", "dead", "epochs", "optimiser", "data", "data_sha256")
-    return "finished", {name: work.index.get(name) for name in names}
+    return "finished", {name: work.index.get(name) for name in VALUES["network"]}
 
 
 def _stability(subject: Subject, _: Work, __: Settings) -> tuple[str, Value]:
@@ -160,8 +169,7 @@ def _xor(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value]:
         stability=subject.stability(work.known["stability"]),
         workers=1,
     )
-    names = ("lower", "exponent", "maps", "approximation", "probability", "repetitions", "given_up")
-    return str(found.status), {name: getattr(found, name) for name in names} | {"draws": list(found.draws)}
+    return str(found.status), {name: getattr(found, name) for name in VALUES[work.task]} | {"draws": list(found.draws)}
 
 
 def _estimate(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value]:
@@ -174,8 +182,7 @@ def _estimate(subject: Subject, work: Work, settings: Settings) -> tuple[str, Va
         stability=subject.stability(work.known["stability"]),
         workers=1,
     )
-    names = ("maps", "mean", "relative_error", "lower", "confidence", "probes", "exact", "thin", "undecided")
-    value = {name: getattr(found, name) for name in names}
+    value = {name: getattr(found, name) for name in VALUES["estimate"]}
     if not math.isfinite(found.relative_error):  # after one probe; JSON has no infinity
         value["relative_error"] = None
     return str(found.status), value
@@ -190,14 +197,13 @@ def _count(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value
         options |= {"stability": subject.stability(work.known["stability"])}
         expected, limit = float(work.known["estimate"]["mean"]), settings.exact_seconds
         found = tessella.count(subject.network, subject.box, seconds=min(_TRIAL, limit), **options)
-        speed = found.lower / max(found.seconds, 1e-9)
-        hopeless = found.exact is None and expected / speed > _PATIENCE * limit
-        left = limit - meter.spent()[0]
-        if found.exact is None and not hopeless and left > 0.0:
+        speed, left = found.lower / max(found.seconds, 1e-9), limit - meter.spent()[0]
+        more = found.exact is None and left > 0.0
+        hopeless = more and expected / speed > _PATIENCE * limit
+        if more and not hopeless:
             found = tessella.count(subject.network, subject.box, seconds=left, **options)
         meter.save()
-    names = ("exact", "lower", "upper", "borderline", "share")
-    value: Value = {name: getattr(found, name) for name in names} | {"limit_seconds": limit}
+    value: Value = {name: getattr(found, name) for name in VALUES["count"][:-1]} | {"limit_seconds": limit}
     value |= {"earlier_wall": meter.earlier[0], "earlier_cpu": meter.earlier[1]}
     if not hopeless:
         return str(found.status), value
@@ -245,9 +251,7 @@ class Meter:
 
     def save(self) -> None:
         """Write them down."""
-        partial = self.path.with_suffix(".part")
-        partial.write_text(json.dumps(self.spent()), encoding="utf-8")
-        partial.replace(self.path)
+        write(self.path, json.dumps(self.spent()).encode())
         self.saved = perf_counter()
 
     def __call__(self, _: tessella.CountProgress) -> None:

@@ -1,11 +1,11 @@
 """What a person sees while networks are measured: a live table in a terminal, a line per result elsewhere."""
 
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from statistics import median
 from time import perf_counter
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich import box
 from rich.console import Console, Group
@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from experiments.paper.options import amount
 from experiments.paper.results import Record
 from experiments.paper.run import Item, Measuring
 from experiments.paper.tasks import XOR
@@ -93,13 +94,17 @@ def sentence(item: Item, record: Record) -> str:
         "network": lambda: f"test error {100 * value['test_error']:.2f} %",
         "stability": lambda: f"{sum(layer['unstable'] for layer in value['layers'])} unstable units",
         "upper": lambda: f"at most {value['empirical']:,} regions, from the shape {value['configuration']:,}",
-        "estimate": lambda: (
-            f"about {value['mean']:,.0f} regions, at least {value['lower']:,} with {100 * value['confidence']:g} %"
-        ),
+        "estimate": lambda: _estimated(value),
         "count": lambda: _counted(record),
     }
     found = texts.get(task, lambda: f"at least {value['lower']:,} regions, APP-{task[-1]} {value['approximation']:.2f}")()
     return f"{key.n1}-{key.n2} seed {key.seed}, {task}: {found}, {record['wall_seconds']:.1f} s"
+
+
+def _estimated(value: Mapping[str, Any]) -> str:
+    if value["exact"] is not None:
+        return f"exactly {value['exact']:,} regions: it had time to count them"
+    return f"about {value['mean']:,.0f} regions, at least {value['lower']:,} with {100 * value['confidence']:g} %"
 
 
 def _counted(record: Record) -> str:
@@ -115,8 +120,7 @@ def _left(plan: Measuring, workers: int) -> str:
     tasks, (seconds, whole) = len(plan.left()), plan.time_left(workers)
     if not tasks:
         return "nothing left"
-    clock = f", {'about' if whole else 'more than'} {_clock(seconds)}" if whole or seconds >= 1.0 else ""
-    return f"{tasks} task{'' if tasks == 1 else 's'} left{clock}"
+    return f"{amount(tasks, 'task')} left, {'about' if whole else 'more than'} {_clock(seconds)}"
 
 
 def _clock(seconds: float) -> str:

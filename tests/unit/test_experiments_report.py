@@ -20,14 +20,14 @@ from experiments.paper.index import Key  # noqa: E402
 from experiments.paper.results import Results  # noqa: E402
 from experiments.paper.summary import Configuration, checks, configurations, fit, points, rows, sureness  # noqa: E402
 from experiments.paper.tables import gap  # noqa: E402
-from experiments.paper.tasks import XOR, Settings  # noqa: E402
+from experiments.paper.tasks import VALUES, XOR, Settings  # noqa: E402
 
 
 def result(key: Key, task: str, value: dict[str, Any], status: str = "finished", seconds: float = 2.0) -> dict[str, Any]:
     return {
         "status": status,
         "settings": Settings().of(task),
-        "value": value,
+        "value": dict.fromkeys(VALUES[task]) | value,
         "wall_seconds": seconds,
         "cpu_seconds": seconds,
         "machine": {"processor": "a processor", "cores": 2},
@@ -45,7 +45,6 @@ def invented(folder: Path, counted: bool = True) -> Results:
             key, exact = Key(n1, 22 - n1, seed), 1000 * n1 + seed
             found = {
                 "network": {"test_error": 0.5 / n1, "training_cross_entropy": 1.0 / n1, "data": "invented"},
-                "stability": {"layers": []},
                 "upper": {"raghu": 2**32, "montufar": 2**31, "configuration": 2**30, "empirical": 2**28},
                 **{
                     task: {"lower": 2**size + 1, "exponent": size, "approximation": (size + 28) / 2} for task, size in XOR.items()
@@ -54,7 +53,7 @@ def invented(folder: Path, counted: bool = True) -> Results:
             }
             if counted:
                 found["count"] = {"exact": exact, "lower": exact, "upper": exact}
-            for task, value in found.items():
+            for task, value in {"stability": {}, **found}.items():
                 results.append(key, "f" * 64, task, result(key, task, value))
     return results
 
@@ -115,7 +114,7 @@ def test_results_without_counts_are_reported_too(tmp_path):
     means = configurations(rows(results))
     assert [each.maps for each in means] == [10.0] * 6
     assert not any(each.counted for each in means)
-    assert "(est.)" in (tmp_path / "report.html").read_text()
+    assert "<td>10.00 (est.) / 3.75</td>" in (tmp_path / "report.html").read_text()  # ours is the estimate, not the paper's
 
 
 def test_numbers_of_the_report(tmp_path):
@@ -174,6 +173,29 @@ def test_nothing_to_report(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert write(tmp_path) == 2
     assert "tessella[plot]" in capsys.readouterr().err
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, capsys, monkeypatch):
+    def full(path: Path, _: bytes) -> int:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    invented(tmp_path)
+    (tmp_path / "report.html").write_text("old")
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert write(tmp_path) == 2
+    assert "report.html: cannot be written (No space left on device)" in capsys.readouterr().err
+    assert (tmp_path / "report.html").read_text() == "old"
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_results_that_say_too_little_are_named(tmp_path, capsys):
+    results = invented(tmp_path)
+    lines = results.path.read_text().splitlines()
+    lines[3] = json.dumps({**json.loads(lines[3]), "value": {"lower": 3}})
+    results.path.write_text("\n".join(lines) + "\n")
+    assert write(tmp_path) == 2
+    assert "line 4 is no result of this experiment" in capsys.readouterr().err
 
 
 def test_skipped_counts_have_a_bracket_and_no_count(tmp_path):

@@ -113,11 +113,24 @@ def test_goes_on_where_it_was_stopped_and_past_a_half_written_line(nets, tmp_pat
     assert len(lines(tmp_path)) == 2 * len(TASKS)  # every line is whole
 
 
+def test_a_last_line_that_lacks_only_its_end_is_kept(nets, tmp_path):
+    go(plan(tmp_path, ["upper"]))
+    path = tmp_path / "results" / "results.jsonl"
+    before = path.read_bytes()
+    path.write_bytes(before[:-1])
+    assert plan(tmp_path, ["upper"]).left() == []
+    go(plan(tmp_path, ["xor-2"]))
+    assert path.read_bytes().startswith(before)
+    assert len(lines(tmp_path)) == 8
+
+
 def test_results_of_another_network_are_refused(nets, tmp_path):
     go(plan(tmp_path, ["network"]))
     save(tmp_path / "nets", entropy=1)
     with pytest.raises(tessella.OptionError, match="another network 1-21 of seed 0"):
         plan(tmp_path)
+    with pytest.raises(tessella.OptionError, match="another network 1-21 of seed 0"):  # the file would hold both
+        Measuring.of(tmp_path / "nets", tmp_path / "results", KEYS[1:], ["upper"], QUICK)
 
 
 def test_lines_that_are_no_results_are_named(nets, tmp_path):
@@ -148,7 +161,7 @@ def test_other_settings_do_a_task_again(nets, tmp_path):
 
 
 def test_what_is_needed_is_done_first():
-    assert closure(["count"]) == ["stability", "estimate", "count"]
+    assert closure(["count"]) == ["network", "stability", "estimate", "count"]
     for task, needs in NEEDS.items():
         assert all(TASKS.index(needed) < TASKS.index(task) for needed in needs)
     with pytest.raises(tessella.OptionError, match="no such task"):
@@ -162,9 +175,10 @@ def counting(nets: Path, expected: float, limit: float, checkpoint: Path | None)
     return Work("count", layers, {}, known, replace(QUICK, exact_seconds=limit), checkpoint)
 
 
-def test_a_count_without_hope_is_skipped_with_its_bracket(nets, tmp_path):
+def test_a_count_without_hope_is_skipped_with_its_bracket(nets, tmp_path, monkeypatch):
     exact = perform(counting(nets, 100.0, 60.0, None))["value"]["exact"]
-    record = perform(counting(nets, 1e30, 1e-6, tmp_path / "count.db"))
+    monkeypatch.setattr(measuring, "_TRIAL", 1e-6)
+    record = perform(counting(nets, 1e30, 60.0, tmp_path / "count.db"))
     assert record["status"] == "skipped"
     assert "1e+30 regions" in record["value"]["reason"]
     assert record["value"]["lower"] <= exact <= record["value"]["upper"]
@@ -173,7 +187,9 @@ def test_a_count_without_hope_is_skipped_with_its_bracket(nets, tmp_path):
 
 def test_a_count_that_its_limit_stopped_goes_on(nets, tmp_path):
     exact = perform(counting(nets, 100.0, 60.0, None))["value"]["exact"]
-    late = perform(counting(nets, 1e-30, 1e-6, tmp_path / "count.db"))
+    late = perform(
+        counting(nets, 1e30, 1e-6, tmp_path / "count.db")
+    )  # nothing is left of its time: not skipped, whatever is expected
     assert late["status"] == "time limit"
     assert late["value"]["lower"] <= exact <= late["value"]["upper"]
     assert (tmp_path / "count.db").exists()
@@ -186,7 +202,7 @@ def test_a_count_that_its_limit_stopped_goes_on(nets, tmp_path):
 
 def test_a_checkpoint_stays_until_the_result_is_written(nets, tmp_path):
     work = plan(tmp_path, ["count"])
-    go(work, most=4)  # all but the counts
+    go(work, most=6)  # all but the counts
     item = work.next()
     record = perform(work.work(item))
     kept = sorted(path.name.partition(".")[2] for path in (tmp_path / "results" / "checkpoints").iterdir())
@@ -250,11 +266,29 @@ def test_failures_are_told_and_the_rest_is_done(nets, tmp_path, monkeypatch):
     assert work.failed == dict.fromkeys(((key, "upper") for key in KEYS), "a solver that fails")
 
 
+def test_a_disk_that_is_full_ends_in_one_line(nets, tmp_path, monkeypatch, capsys):
+    given = ["run", "--nets", str(nets), "--out", str(tmp_path / "results"), "--tasks"]
+    assert program.main([*given, "estimate", "--estimate-seconds", "0.2"]) == 0
+    (tmp_path / "results" / "checkpoints").touch()
+    capsys.readouterr()
+    assert program.main([*given, "count"]) == 2
+    assert "cannot be written (File exists)" in capsys.readouterr().err
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert program.main([*given, "xor-2"]) == 2
+    assert "results.jsonl: cannot be written (No space left on device)" in capsys.readouterr().err.splitlines()[-1]
+
+
 def test_progress_says_what_is_left(nets, tmp_path):
     from rich.console import Console
 
     work = plan(tmp_path)
-    assert work.time_left(1) == (0.0, False)
+    seconds, whole = work.time_left(1)
+    assert seconds > 0  # guesses
+    assert not whole  # nobody knows how long counts will be
     go(work, most=7)
     console = Console(width=120)
     with console.capture() as captured:
@@ -300,8 +334,9 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
         (["--seeds", "2-1"], "ranges such as 0-2"),
         (["--seeds", "7"], "no trained networks of seed 7"),
         (["--seeds", "0", "7"], "no trained networks of seed 7"),
-        (["--only", "1-21", "9-13"], "no trained networks 9-13"),
-        (["--nets", "nowhere"], "no trained networks"),
+        (["--only", "1-21", "9-13"], "no trained networks with hidden layers 9-13"),
+        (["--only", "1-21", "9-13", "--seeds", "0", "7"], "no trained networks with hidden layers 9-13, and none of seed 7"),
+        (["--nets", "nowhere"], "no trained networks here, no file index.jsonl"),
         (["--executor", "magic"], "dask scheduler"),
     ],
 )
