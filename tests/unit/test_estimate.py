@@ -13,6 +13,8 @@ import tessella
 from tessella.counting import estimate as estimating
 from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.counting.count import Status
+from tessella.counting.rounds import Rounds
+from tessella.counting.tree import Tree
 
 
 def network(*sizes, seed=0, bias=1.0):
@@ -292,3 +294,19 @@ def test_bounds_of_huge_numbers():
     terms = 5000.0 + np.random.default_rng(2).standard_normal(100)
     small = lower_bound(terms - 5000.0, bets(terms - 5000.0, np.full(100, 100.0), 0.95), 0.95)
     assert lower_bound(terms, bets(terms, np.full(100, 100.0), 0.95), 0.95) == pytest.approx(small + 5000.0, abs=1e-6)
+
+
+def test_the_time_is_used_up(monkeypatch):
+    """A clock that goes on by a millisecond with each round, and so by the length of a long task while a short one waits behind it."""
+    rounds = Rounds(Tree.of(tessella.stability(SMALL, cube(SMALL))), 0, lambda _: None, lambda: passed)
+    passed, work = 0.0, rounds._crew.work
+
+    def slowly(first, size, *arguments):
+        nonlocal passed
+        found = work(first, size, *arguments)
+        passed += 0.0013 * size
+        return found
+
+    monkeypatch.setattr(rounds._crew, "work", slowly)
+    rounds.go(None, 1.0, None, 1)
+    assert 0.95 < passed <= 1.0

@@ -183,25 +183,27 @@ class Rounds:
         """Make some rounds, keep those before the first that is missing, and learn."""
         theta, first = self._values.theta.copy(), self._done
         step = max(1, min(_LONGEST, wanted // (2 * workers), int(_TASK / self._pace) if self._pace else 1))
-        starts = list(range(first, first + wanted, step))[::-1]
+        start, end = first, first + wanted
         found = dict[int, Batch]()
         key = self._tree.network.fingerprint + domain_digest(self._tree.domain) if afar else ""
         try:
-            while starts or pending.labels:
+            while start < end or pending.labels:
                 queue = workers * (2 if 0.0 < step * self._longest < _QUEUE else 1)
-                while starts and len(pending.labels) < queue and self._fits(step, deadline, begun=bool(found or pending.labels)):
-                    start = starts.pop()
-                    size = min(step, first + wanted - start)
+                fitting = self._fitting(deadline, begun=bool(found or pending.labels))
+                while start < end and fitting and len(pending.labels) < queue:
+                    size = min(step, fitting, end - start)
                     label = (start, size, self._clock())
                     if afar:
                         pending.submit(label, work_afar, key, self._tree, start, size, self._base, theta)
                     else:
                         pending.submit(label, self._crew.work, start, size, self._base, theta)
-                if starts and not self._fits(step, deadline, begun=bool(found or pending.labels)):
-                    starts.clear()
+                    start += size
+                    fitting = self._fitting(deadline, begun=True)
+                if start < end and not fitting:
+                    end = start
                     pending.cancel()
-                for (start, size, submitted), (batch, thin, undecided) in pending.wait(_TICK):
-                    found[start] = batch
+                for (begin, size, submitted), (batch, thin, undecided) in pending.wait(_TICK):
+                    found[begin] = batch
                     self._longest = max(_FADE * self._longest, (self._clock() - submitted) / size)  # outliers fade
                     self._thin, self._undecided = max(self._thin, thin), max(self._undecided, undecided)
                 self._tell()
@@ -209,9 +211,12 @@ class Rounds:
             pending.cancel()
             self._absorb(found, planned)
 
-    def _fits(self, size: int, deadline: float, *, begun: bool) -> bool:
-        """Whether so many rounds would end in time, if they take as long as the longest of late; the first of all are made in any case."""
-        return not (begun or self._done) or self._clock() + size * self._longest < deadline
+    def _fitting(self, deadline: float, *, begun: bool) -> int:
+        """How many rounds of a task would end in time, if they take as long as the longest of late; the first of all are made in any case."""
+        if not (begun or self._done) or math.isinf(deadline):
+            return _LONGEST
+        left = deadline - self._clock()
+        return int(min(max(left, 0.0) / max(self._longest, 1e-9), _LONGEST))
 
     def _absorb(self, found: dict[int, Batch], planned: int) -> None:
         """Keep the rounds that follow each other, and learn from them."""
