@@ -34,7 +34,7 @@ def named(row: Row) -> str:
 def test_three_seeds_of_every_configuration_are_measured():
     assert {(row.key.n1, row.key.seed) for row in NETWORKS} >= {(n1, seed) for n1 in range(1, 22) for seed in range(3)}
     for row in NETWORKS:
-        for task in TASKS[:-1]:
+        for task in TASKS:
             assert RESULTS.records[row.key, task]["status"] == "finished", (row.key, task)
         assert RESULTS.value(row.key, "stability")["unproved"] == 0
 
