@@ -8,8 +8,8 @@ The steps are commands of ``python -m experiments.paper``:
     Read MNIST from a path, or take scikit-learn's small digits.
 `train`
     Train the networks, all of one seed at once.
-`index`
-    The folder of trained networks and the file that lists them.
+`files`, `index`
+    Files that are whole or not there; the folder of trained networks and the file that lists them.
 `tasks`, `results`, `run`, `watch`
     What is measured of a network; the file that keeps it; who does what next; what a person sees meanwhile.
 `published`, `summary`, `tables`, `figures`, `page`, `report`
