@@ -29,7 +29,7 @@ code { background: #f2f2f2; padding: 0 0.25em; }
 CAPTIONS = {
     "bounds": (
         "Figure 2, top. Averages of the bounds over the networks of each configuration. Upper bounds are proved; each XOR-k lower bound holds "
-        "with {sure} for its network. Hollow circles: configurations in which some network is estimated, not counted."
+        "with {sure} for its network.{hollow}"
     ),
     "times": (
         "Figure 2, bottom. Time for the lower bound (coefficients H included) against time for the exact count, of networks that are "
@@ -58,7 +58,7 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("How far the run is", (), ("standing",)),
 )
 NOTES = {
-    "gap": "(Configuration UB - Empirical UB) / (Configuration UB - regions), of mean MAPS. (est.): some counts are estimates.",
+    "gap": "(Configuration UB - Empirical UB) / (Configuration UB - regions), of mean MAPS.{estimated}",
     "bounds": "Mean MAPS, ours / paper. XOR-k as the paper writes it: j, where more than 2^j regions are claimed with {sure} (the paper: 95 %).",
     "times": "Ours: CPU seconds of one core. Paper: seconds on 40 cores with CPLEX 12.8. XOR-k with the coefficients H.",
     "correlation": "Pearson's r of MAPS with the outcome, and the slope of the regression (per cent, or nats, per bit).",
@@ -66,6 +66,11 @@ NOTES = {
     "inequalities": "Proved claims must never fail; others may, as often as said. Estimates that counted instead are left out.",
     "shapes": "",
     "standing": "A count that its limit stopped, or whose estimate says that it would, is recorded with its proved bracket.",
+}
+
+_ESTIMATED = {
+    "hollow": " Hollow circles: configurations in which some network is estimated, not counted.",
+    "estimated": " (est.): some counts are estimates.",
 }
 
 
@@ -84,11 +89,14 @@ def page(results: Results, networks: Sequence[Row], tables: Mapping[str, Table],
     parts = [
         f"<h1>Empirical bounds on linear regions, reproduced</h1>\n<p class='past'>{html.escape(past(results, networks))}</p>"
     ]
-    sure = sureness(networks)
+    words = {
+        "sure": sureness(networks),
+        **(_ESTIMATED if any(row.exact is None for row in networks) else dict.fromkeys(_ESTIMATED, "")),
+    }
     for title, pictures, names in _SECTIONS:
         parts.append(f"<h2>{title}</h2>")
-        parts += [_figure(CAPTIONS[name].format(sure=sure), images[name]) for name in pictures]
-        parts += [_table(tables[name], NOTES[name].format(sure=sure)) for name in names]
+        parts += [_figure(CAPTIONS[name].format(**words), images[name]) for name in pictures]
+        parts += [_table(tables[name], NOTES[name].format(**words)) for name in names]
     head = f"<meta charset='utf-8'><meta name='viewport' content='width=device-width'><title>The paper, reproduced</title><style>{_STYLE}</style>"
     return f"<!doctype html>\n<html lang='en'><head>{head}</head>\n<body>\n" + "\n".join(parts) + "\n</body></html>\n"
 

@@ -92,6 +92,8 @@ def test_the_page_stands_alone(tmp_path):
     assert len(re.findall(r"<img ", text)) == 5 == len(re.findall(r"src='data:image/svg\+xml;base64,", text))
     assert not re.findall(r"(?:src|href)=['\"](?!data:)|<script|<link|@import|url\(", text)
     assert "12 networks" in text
+    assert "Hollow circles" not in text  # all are counted
+    assert "(est.)" not in text
     assert "invented" in text
     names = {path.name for path in (tmp_path / "figures").iterdir()}
     kinds = ("svg", "png", "pdf")
@@ -114,7 +116,9 @@ def test_results_without_counts_are_reported_too(tmp_path):
     means = configurations(rows(results))
     assert [each.maps for each in means] == [10.0] * 6
     assert not any(each.counted for each in means)
-    assert "<td>10.00 (est.) / 3.75</td>" in (tmp_path / "report.html").read_text()  # ours is the estimate, not the paper's
+    text = (tmp_path / "report.html").read_text()
+    assert "<td>10.00 (est.) / 3.75</td>" in text  # ours is the estimate, not the paper's
+    assert "Hollow circles" in text
 
 
 def test_numbers_of_the_report(tmp_path):
