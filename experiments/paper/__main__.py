@@ -15,7 +15,8 @@ def main() -> int:
         sys.stderr.write("\nexperiments.paper: stopped by Ctrl-C\n")
         return 130
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ending already
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)  # it is ending already
 
 
 if __name__ == "__main__":

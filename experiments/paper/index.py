@@ -63,18 +63,17 @@ class Folder:
     def listed(self) -> dict[Key, dict[str, Any]]:
         """What the index says."""
         index = self.path / INDEX
-        if not index.exists():
-            return {}
         found: dict[Key, dict[str, Any]] = {}
         try:
-            lines = index.read_text(encoding="utf-8").splitlines()
+            lines = index.read_text(encoding="utf-8").splitlines() if index.exists() else []
         except (OSError, UnicodeDecodeError) as error:
-            msg = f"{index}: cannot be read ({error}); choose another --out, or move the file away"
+            msg = f"{index}: cannot be read ({error}); check its permissions, or choose another folder"
             raise tessella.FileError(msg) from error
         for number, line in enumerate(lines, start=1):
             try:
                 record = json.loads(line)
                 key = Key(int(record["n1"]), int(record["n2"]), int(record["seed"]))
+                _ = float(record["test_error"]), float(record["training_cross_entropy"]), record["fingerprint"][:12]
             except (ValueError, KeyError, TypeError) as error:
                 msg = f"{index}: line {number} is no record of a network; remove that line and its network is trained again"
                 raise tessella.FileError(msg) from error
@@ -83,7 +82,7 @@ class Folder:
 
     def arrays(self, key: Key) -> Arrays:
         """Weights and biases of a network; refuses a file that is not the one of the index."""
-        path, said = self.path / key.file, self.listed()[key].get("fingerprint")
+        path, said = self.path / key.file, str(self.listed()[key]["fingerprint"])
         try:
             with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
                 layers = [(file[f"W{number}"], file[f"b{number}"]) for number in range(len(file.files) // 2)]
@@ -91,11 +90,14 @@ class Folder:
         except FileNotFoundError as error:
             msg = f"{path}: is listed in {INDEX}, but is not there; the command that trained it does so again"
             raise tessella.FileMissing(msg) from error
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, tessella.TessellaError) as error:
+        except OSError as error:
+            msg = f"{path}: cannot be read ({error.strerror}); check its permissions"
+            raise tessella.FileError(msg) from error
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile, tessella.TessellaError) as error:
             msg = f"{path}: is no network of this experiment ({error}); remove the file and train it again"
             raise tessella.FileError(msg) from error
         if found != said:
-            msg = f"{path}: is not the network that {INDEX} lists (fingerprints {found[:12]} and {said:.12}); remove the file and train it again"
+            msg = f"{path}: is not the network that {INDEX} lists (fingerprints {found[:12]} and {said[:12]}); remove the file and train it again"
             raise tessella.FileError(msg)
         return layers
 

@@ -8,6 +8,8 @@ from types import FrameType
 
 import tessella
 
+_SEEDS, _DIGITS = 10_000, 30  # in one range, and to write it
+
 
 def positive(text: str) -> int:
     """A whole number from 1 on."""
@@ -51,8 +53,9 @@ def seeds_of(texts: Iterable[str]) -> set[int]:
     found = set[int]()
     for text in texts:
         first, _, last = text.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() or not _) and int(first) <= int(last or first)):
-            msg = f"--seeds {text}: expected whole numbers such as 3, or ranges such as 0-2"
+        given = first.isdecimal() and (last.isdecimal() or not _) and len(text) <= _DIGITS
+        if not given or not 0 <= int(last or first) - int(first) < _SEEDS:
+            msg = f"--seeds {text[:_DIGITS]}: expected whole numbers such as 3, or ranges such as 0-2 of at most {_SEEDS:,} seeds"
             raise tessella.OptionError(msg)
         found |= set(range(int(first), int(last or first) + 1))
     return found

@@ -31,6 +31,9 @@ def report(folder: Path, out: Path, pictures: Path | None, kinds: Sequence[str],
     The files that were written.
     """
     results = Results.read(folder)
+    if not results.records:
+        msg = f"{folder / RESULTS}: is not there, or empty; make results with: python -m experiments.paper run"
+        raise tessella.FileMissing(msg)
     networks = rows(results)
     if not networks:
         msg = f"{folder / RESULTS}: has no network of which errors and upper bounds are known yet; python -m experiments.paper run --tasks upper finds both"

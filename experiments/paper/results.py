@@ -14,6 +14,7 @@ from experiments.paper.index import Key
 from experiments.paper.tasks import NEEDS, SCHEMA, TASKS, VALUES, Settings
 
 RESULTS: Final = "results.jsonl"
+_NAMES: Final = {"status", "settings", "machine", "versions", "finished_at"}
 _SETTLED: Final = ("finished", "infeasible")
 
 Record = dict[str, Any]
@@ -45,8 +46,9 @@ class Results:
             msg = f"{path}: cannot be read ({error}); choose another folder"
             raise tessella.FileError(msg) from error
         for number, line in enumerate(text.splitlines(), start=1):
-            record = _record(path, number, line)
-            results.records[_key(record), record["task"]] = record
+            if line.strip():
+                record = _record(path, number, line)
+                results.records[_key(record), record["task"]] = record
         return results
 
     def check(self, fingerprints: Mapping[Key, str], images: Collection[str]) -> None:
@@ -162,7 +164,8 @@ def _record(path: Path, number: int, line: str) -> Record:
     try:
         record = json.loads(line)
         _key(record)
-        found = record["schema"] == SCHEMA and {"status", "settings", "wall_seconds", "cpu_seconds"} <= record.keys()
+        found = record["schema"] == SCHEMA and record.keys() >= _NAMES and len(record["network"]["fingerprint"]) > 0
+        found = found and min(float(record["wall_seconds"]), float(record["cpu_seconds"])) >= 0.0
         found = found and record["value"].keys() >= set(VALUES[record["task"]])
     except (ValueError, KeyError, TypeError, AttributeError):
         found = False

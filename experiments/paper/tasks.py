@@ -196,7 +196,8 @@ def _count(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value
         options: dict[str, Any] = {"workers": 1, "checkpoint": checkpoint, "progress": meter}
         options |= {"stability": subject.stability(work.known["stability"])}
         expected, limit = float(work.known["estimate"]["mean"]), settings.exact_seconds
-        found = tessella.count(subject.network, subject.box, seconds=min(_TRIAL, limit), **options)
+        trial = max(min(_TRIAL, limit - meter.earlier[0]), _MOMENT)
+        found = tessella.count(subject.network, subject.box, seconds=trial, **options)
         speed, left = found.lower / max(found.seconds, 1e-9), limit - meter.spent()[0]
         more = found.exact is None and left > 0.0
         hopeless = more and expected / speed > _PATIENCE * limit
@@ -261,7 +262,7 @@ class Meter:
 
 
 _METER: Final = ".seconds.json"  # the file beside a checkpoint
-_TRIAL: Final = 5.0  # seconds
+_TRIAL, _MOMENT = 5.0, 1e-3  # seconds
 _PATIENCE: Final = 1.5  # the speed of a trial is rough
 _EVERY: Final = 5.0  # seconds
 _FUNCTIONS: Final[Mapping[str, Callable[[Subject, Work, Settings], tuple[str, Value]]]] = {

@@ -165,7 +165,7 @@ def test_another_confidence_is_told(tmp_path):
 
 def test_nothing_to_report(tmp_path, capsys, monkeypatch):
     assert write(tmp_path) == 2
-    assert "experiments.paper run" in capsys.readouterr().err
+    assert "results.jsonl: is not there, or empty; make results with: python -m experiments.paper run" in capsys.readouterr().err
     invented(tmp_path)
     assert write(tmp_path, "--markdown", str(tmp_path / "nowhere.md")) == 2
     assert "nowhere.md" in capsys.readouterr().err

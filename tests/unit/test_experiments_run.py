@@ -137,7 +137,8 @@ def test_lines_that_are_no_results_are_named(nets, tmp_path):
     go(plan(tmp_path, ["network"]))
     path = tmp_path / "results" / "results.jsonl"
     whole = path.read_text()
-    for wrong in ("{}", "[1]", "half a li", '{"schema": "another/1"}'):
+    part = {name: value for name, value in json.loads(whole.splitlines()[0]).items() if name != "versions"}
+    for wrong in ("{}", "[1]", "half a li", '{"schema": "another/1"}', json.dumps(part)):
         path.write_text(whole + wrong + "\n" + whole)
         with pytest.raises(tessella.FileError, match="line 3 is no result"):
             Results.read(tmp_path / "results")
@@ -200,6 +201,22 @@ def test_a_count_that_its_limit_stopped_goes_on(nets, tmp_path):
     assert record["cpu_seconds"] >= 4.0
 
 
+def test_a_limit_is_that_of_all_runs_together(nets, tmp_path, monkeypatch):
+    given, count = [], tessella.count
+
+    def counted(*arguments: Any, seconds: float | None = None, **options: Any) -> Any:
+        given.append(seconds)
+        return count(*arguments, seconds=seconds, **options)
+
+    work = counting(nets, 1.0, 5.5, tmp_path / "count.db")
+    perform(work)  # compiles
+    monkeypatch.setattr(tessella, "count", counted)
+    (tmp_path / "count.seconds.json").write_text("[5.0, 4.0]")  # half a second is left
+    perform(work)
+    assert given
+    assert all(0.0 < seconds <= 0.5 for seconds in given)
+
+
 def test_a_checkpoint_stays_until_the_result_is_written(nets, tmp_path):
     work = plan(tmp_path, ["count"])
     go(work, most=6)  # all but the counts
@@ -234,6 +251,15 @@ def test_files_that_are_not_what_the_index_lists_are_refused(nets, tmp_path):
     (nets / KEYS[0].file).unlink()
     with pytest.raises(tessella.FileMissing, match=r"1_21_0\.npz: is listed"):
         plan(tmp_path)
+
+
+def test_an_index_that_says_too_little_is_refused(nets, tmp_path):
+    path = nets / "index.jsonl"
+    whole = path.read_text()
+    for wrong in (whole.replace('"test_error": 0.1', '"test_error": null'), whole.replace('"fingerprint"', '"finger"')):
+        path.write_text(wrong)
+        with pytest.raises(tessella.FileError, match="line 1 is no record of a network"):
+            plan(tmp_path)
 
 
 def test_results_of_other_images_are_refused(nets, tmp_path):
@@ -332,6 +358,7 @@ def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
         (["--tasks", "magic"], "no such task"),
         (["--only", "5-5"], "expected two layers"),
         (["--seeds", "2-1"], "ranges such as 0-2"),
+        (["--seeds", "0-9999999999999"], "at most 10,000 seeds"),
         (["--seeds", "7"], "no trained networks of seed 7"),
         (["--seeds", "0", "7"], "no trained networks of seed 7"),
         (["--only", "1-21", "9-13"], "no trained networks with hidden layers 9-13"),
