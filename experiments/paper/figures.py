@@ -111,8 +111,8 @@ def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]], sure: str) -> N
 
     line("configuration_ub", color=BLACK, marker="s", label="Configuration UB")
     line("empirical_ub", color=VERMILION, marker="^", label="Empirical UB")
-    guessed = [row for row in table if not row["counted"] and row["exact"] is not None]
     line("exact", color=GREEN, marker="o", label="number of regions, counted")
+    guessed = [row for row in table if not row["counted"] and row["exact"] is not None]
     x, y = [row["n1"] for row in guessed], [row["exact"] for row in guessed]
     label = "the same, with networks that are only estimated"
     if guessed:

@@ -63,14 +63,15 @@ def seeds_of(texts: Iterable[str]) -> set[int]:
 
 @contextmanager
 def ending_gently() -> Generator[None, None, None]:
-    """Ctrl-C and a request to terminate end a run in the same way; what comes after the first of them changes nothing."""
+    """Ctrl-C and a request to terminate end a run in the same way, but for those that are ignored; what comes after the first changes nothing."""
 
     def end(number: int, frame: FrameType | None) -> None:
         for each in before:
             signal.signal(each, signal.SIG_IGN)
         signal.default_int_handler(number, frame)
 
-    before = {each: signal.signal(each, end) for each in (signal.SIGINT, signal.SIGTERM)}
+    heard = [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, end) for each in heard}
     try:
         yield
     finally:

@@ -204,7 +204,7 @@ def _count(subject: Subject, work: Work, settings: Settings) -> tuple[str, Value
         if more and not hopeless:
             found = tessella.count(subject.network, subject.box, seconds=left, **options)
         meter.save()
-    value: Value = {name: getattr(found, name) for name in VALUES["count"][:-1]} | {"limit_seconds": limit}
+    value: Value = {name: getattr(found, name) for name in VALUES["count"] if name != "limit_seconds"} | {"limit_seconds": limit}
     value |= {"earlier_wall": meter.earlier[0], "earlier_cpu": meter.earlier[1]}
     if not hopeless:
         return str(found.status), value
@@ -262,7 +262,7 @@ class Meter:
 
 
 _METER: Final = ".seconds.json"  # the file beside a checkpoint
-_TRIAL, _MOMENT = 5.0, 1e-3  # seconds
+_TRIAL, _MOMENT = 5.0, 1e-6  # seconds
 _PATIENCE: Final = 1.5  # the speed of a trial is rough
 _EVERY: Final = 5.0  # seconds
 _FUNCTIONS: Final[Mapping[str, Callable[[Subject, Work, Settings], tuple[str, Value]]]] = {

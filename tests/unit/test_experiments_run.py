@@ -1,6 +1,7 @@
 """Measuring networks: what is written is what was found, nothing is done twice, and a run goes on wherever it was stopped."""
 
 import json
+import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -22,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 from experiments.paper import commands as program  # noqa: E402
 from experiments.paper import tasks as measuring  # noqa: E402
 from experiments.paper.index import Folder, Key  # noqa: E402
-from experiments.paper.options import seeds_of  # noqa: E402
+from experiments.paper.options import ending_gently, seeds_of  # noqa: E402
 from experiments.paper.results import Results, closure  # noqa: E402
 from experiments.paper.run import Measuring, executor_of, measure  # noqa: E402
 from experiments.paper.tasks import NEEDS, TASKS, Settings, Subject, Work, perform  # noqa: E402
@@ -373,6 +374,30 @@ def test_wrong_options_end_in_one_line(nets, tmp_path, capsys, arguments, words)
     said = capsys.readouterr().err
     assert words in said
     assert len(said.splitlines()) == 1
+
+
+def test_the_first_request_ends_a_run_and_the_second_changes_nothing():
+    def asked_three_times() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGTERM)
+
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(KeyboardInterrupt), ending_gently():
+        asked_three_times()
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_what_is_ignored_stays_ignored():
+    """As Ctrl-C is where a script starts a run in its background."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with ending_gently():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def test_seeds():
