@@ -22,13 +22,13 @@ from time import perf_counter, process_time
 import numpy as np
 
 import tessella
-from tessella.counting.betting import bets, log_mean, lower_bound
-from tessella.counting.descent import Descents
-from tessella.counting.rounds import Rounds, descents_for
-from tessella.counting.tree import Tree
-from tessella.counting.values import Values
-from tessella.counting.wide import Tilts, WideDescents, is_wide
+from tessella.estimating.betting import bets, log_mean, lower_bound
+from tessella.estimating.descents import Descents
+from tessella.estimating.rounds import Rounds, descents_for
+from tessella.estimating.values import Values
+from tessella.estimating.wide import Tilts, WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
+from tessella.partition.tree import Tree
 
 BITS = math.log(2.0)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import tessella
-from tessella.counting.tree import Tree
+from tessella.partition.tree import Tree
 from tessella.probable.networks import Solving, _solving, tails
 from tessella.probable.run import Plan
 from tessella.probable.search import Seeker

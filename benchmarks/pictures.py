@@ -14,7 +14,7 @@ import numpy as np
 
 import tessella
 from tessella import plot, report
-from tessella.counting.polygons import Polygons
+from tessella.listing.polygons import Polygons
 
 
 def random_network(width: int) -> tessella.Network:

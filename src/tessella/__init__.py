@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from tessella.analysis.ranking import Ranking, rank
     from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
-    from tessella.counting.estimate import Estimate, EstimateProgress, estimate
-    from tessella.counting.listing import regions
-    from tessella.counting.polygons import Polygons, polygons
-    from tessella.counting.region import Region
-    from tessella.counting.sampling import SampledRegion, sample_regions
+    from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
+    from tessella.estimating.sampling import SampledRegion, sample_regions
+    from tessella.listing.listing import regions
+    from tessella.listing.polygons import Polygons, polygons
+    from tessella.partition.region import Region
     from tessella.probable.models import mipbound_model
     from tessella.probable.networks import mipbound
     from tessella.probable.result import MIPBound
@@ -116,22 +116,22 @@ _LAZY = {
     "Analysis": "analysis.result",
     "Count": "counting.count",
     "CountProgress": "counting.count",
-    "Estimate": "counting.estimate",
-    "EstimateProgress": "counting.estimate",
+    "Estimate": "estimating.estimate",
+    "EstimateProgress": "estimating.estimate",
     "MIPBound": "probable.result",
-    "Polygons": "counting.polygons",
+    "Polygons": "listing.polygons",
     "Ranking": "analysis.ranking",
-    "Region": "counting.region",
-    "SampledRegion": "counting.sampling",
+    "Region": "partition.region",
+    "SampledRegion": "estimating.sampling",
     "analyze": "analysis.plan",
     "count": "counting.count",
-    "estimate": "counting.estimate",
+    "estimate": "estimating.estimate",
     "mipbound": "probable.networks",
     "mipbound_model": "probable.models",
-    "polygons": "counting.polygons",
+    "polygons": "listing.polygons",
     "rank": "analysis.ranking",
-    "regions": "counting.listing",
-    "sample_regions": "counting.sampling",
+    "regions": "listing.listing",
+    "sample_regions": "estimating.sampling",
     "Slice": "slicing",
     "slice": "slicing",
     "Tracker": "tracking",

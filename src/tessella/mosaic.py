@@ -8,7 +8,7 @@ walls are found by their middle, and one of the two regions takes another tile.
 import numpy as np
 import numpy.typing as npt
 
-from tessella.counting.polygons import Polygons
+from tessella.listing.polygons import Polygons
 
 _TILES = ("#c8553d", "#e9b872", "#efe3cd", "#8fb3a0", "#34768a", "#415a77", "#a9bcc8", "#d99a7d")  # of a mosaic
 _SHADES = (0.0, 0.12, 0.24, 0.36)  # how much white is mixed in

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.analysis.result import Analysis
-from tessella.counting.polygons import Polygons
-from tessella.counting.polygons import polygons as find_polygons
 from tessella.domain import Domain
 from tessella.errors import MissingPackage, OptionError
+from tessella.listing.polygons import Polygons
+from tessella.listing.polygons import polygons as find_polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
 from tessella.result import Side, format_confidence, format_count, maps

@@ -15,9 +15,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol, cast, runtime_checkable
 
-from tessella.counting.estimate import estimate
 from tessella.domain import Domain, check_fit
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
+from tessella.estimating.estimate import estimate
 from tessella.importers import load
 from tessella.preactivation import Method
 from tessella.result import format_count, maps

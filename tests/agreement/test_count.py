@@ -22,7 +22,7 @@ from helpers.brute_force import (
     region_patterns,
 )
 from helpers.odd_networks import random_case
-from tessella.counting.tree import Tree
+from tessella.partition.tree import Tree
 
 BLOCK = 50
 

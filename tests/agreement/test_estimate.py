@@ -15,12 +15,12 @@ import pytest
 import tessella
 from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
-from tessella.counting import descent
-from tessella.counting.betting import bets, lower_bound
-from tessella.counting.descent import Descents
-from tessella.counting.rounds import Rounds
-from tessella.counting.tree import Tree
-from tessella.counting.wide import Tilts, WideDescents
+from tessella.estimating import descents as descent
+from tessella.estimating.betting import bets, lower_bound
+from tessella.estimating.descents import Descents
+from tessella.estimating.rounds import Rounds
+from tessella.estimating.wide import Tilts, WideDescents
+from tessella.partition.tree import Tree
 
 MANY = 128  # inputs
 ALARM = 4.5  # standard errors: a false alarm in fewer than 1 of 100,000 tests if means are normal

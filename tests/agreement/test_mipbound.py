@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 import tessella
 from helpers.brute_force import region_patterns
 from helpers.odd_networks import random_case
-from tessella.counting.tree import Tree
-from tessella.counting.walk import Search
+from tessella.counting.by_programs import Search
 from tessella.formulation import Model
 from tessella.formulation.parity import parities
+from tessella.partition.tree import Tree
 from tessella.probable.models import Counting
 from tessella.probable.networks import _solving, tails
 from tessella.probable.result import MIPBound, Subject

@@ -9,7 +9,7 @@ import tessella
 from helpers.brute_force import patterns_in_the_plane, patterns_on_a_line
 from helpers.odd_networks import random_case
 from tessella import Box, Layer, Network, Polytope
-from tessella.counting.polygons import polygons
+from tessella.listing.polygons import polygons
 
 
 def as_sets(found):

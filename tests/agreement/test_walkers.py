@@ -17,13 +17,13 @@ import pytest
 import tessella
 from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
-from tessella.counting.exact import Exact
-from tessella.counting.hulls import Hulls
-from tessella.counting.rows import HARD, LEFT, POSITION, SPLITS, THIN, leave
+from tessella.cells.rows import HARD, LEFT, POSITION, SPLITS, THIN, leave
+from tessella.counting.by_points import Hulls
+from tessella.counting.by_programs import DONE, Simplex
 from tessella.counting.schedule import walker_for
-from tessella.counting.tree import Node, Tree
-from tessella.counting.walk import DONE, Simplex
 from tessella.parallel import Stop
+from tessella.partition.exact import Exact
+from tessella.partition.tree import Node, Tree
 
 COPIES = 16  # a power of two: a weight's sixteenth is exact
 BLOCK = 40

@@ -3,7 +3,7 @@
 import time
 
 import tessella
-from tessella.counting.estimate import EstimateProgress
+from tessella.estimating.estimate import EstimateProgress
 
 
 class Here:

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from tessella import Box, Network
-from tessella.counting.tree import Node, Slice
+from tessella.partition.tree import Node, Slice
 
 
 def line_network(seed, sizes=(6, 5)):

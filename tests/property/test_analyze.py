@@ -13,7 +13,7 @@ from helpers.odd_networks import random_case
 from tessella.analysis import plan
 from tessella.counting.count import Count
 from tessella.counting.meeting import meeting_units
-from tessella.counting.tree import Tree
+from tessella.partition.tree import Tree
 
 cases = st.integers(0, 2**32 - 1).map(lambda seed: random_case([808, seed], largest=200))
 few = settings(max_examples=25)

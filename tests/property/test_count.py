@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import tessella
 from helpers.odd_networks import Case, random_case
-from tessella.counting.listing import regions
+from tessella.listing.listing import regions
 
 cases = st.integers(0, 2**32 - 1).map(lambda seed: random_case([1989, seed], largest=300))
 few = settings(max_examples=40)

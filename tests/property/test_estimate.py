@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tessella
-from tessella.counting.betting import bets, log_mean, lower_bound
+from tessella.estimating.betting import bets, log_mean, lower_bound
 
 logarithms = st.lists(st.floats(-50.0, 3000.0), min_size=1, max_size=60).map(np.array)
 
@@ -48,8 +48,8 @@ def test_means(terms):
 @given(st.integers(0, 10**6), st.lists(st.integers(1, 5), min_size=2, max_size=4))
 def test_permuted_units_have_the_same_number_of_regions(seed, sizes):
     """Estimates of one network with units in two orders are of one number: with a population as large as the tree, exactly."""
-    from tessella.counting.descent import Descents
-    from tessella.counting.tree import Tree
+    from tessella.estimating.descents import Descents
+    from tessella.partition.tree import Tree
 
     rng = np.random.default_rng(seed)
     layers, permuted, order = [], [], np.arange(sizes[0])

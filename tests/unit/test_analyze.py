@@ -16,8 +16,8 @@ from tessella.analysis.aside import Aside
 from tessella.analysis.result import Analysis, Status, Step
 from tessella.counting import schedule
 from tessella.counting.count import Count, CountProgress
-from tessella.counting.estimate import Estimate
-from tessella.counting.tree import Tree
+from tessella.estimating.estimate import Estimate
+from tessella.partition.tree import Tree
 
 
 def network(*sizes, seed=0):

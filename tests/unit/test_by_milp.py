@@ -12,8 +12,8 @@ from helpers.brute_force import count_regions, region_patterns
 from helpers.odd_networks import Case, random_case
 from tessella import SCIP, Box, MissingPackage, Network, OptionError, Polytope, stability
 from tessella.counting.by_milp import POSITIVE, count_by_milp
-from tessella.counting.tree import Tree
 from tessella.formulation import Model
+from tessella.partition.tree import Tree
 
 
 def tree_of(case):

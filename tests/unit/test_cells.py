@@ -12,11 +12,11 @@ from scipy.optimize import linprog
 from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
 from tessella import Box, Layer, Network, Polytope
-from tessella.counting import cells
-from tessella.counting.cells import Vertices
-from tessella.counting.exact import Exact
-from tessella.counting.tree import Node, Tree
 from tessella.parallel import Stop
+from tessella.partition.exact import Exact
+from tessella.partition.tree import Node, Tree
+from tessella.vertices import walk as cells
+from tessella.vertices.walk import Vertices
 
 ROOT = (Node(),)
 

@@ -21,7 +21,7 @@ from tessella.counting import checkpoint as module
 from tessella.counting import schedule
 from tessella.counting.checkpoint import Checkpoint, Step, Totals
 from tessella.counting.count import Status, count
-from tessella.counting.tree import Node, Tree
+from tessella.partition.tree import Node, Tree
 
 
 def truth(network, box):

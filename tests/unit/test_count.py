@@ -20,8 +20,8 @@ from helpers.odd_networks import random_case
 from tessella import Box, Layer, Network, OptionError, SolverError
 from tessella.counting import schedule
 from tessella.counting.count import Count, CountProgress, Status, count
-from tessella.counting.local import LocalBound
-from tessella.counting.tree import Slice, Tree
+from tessella.partition.local import LocalBound
+from tessella.partition.tree import Slice, Tree
 
 
 def truth(network, box):

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import tessella
-from tessella.counting import estimate as estimating
-from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.counting.count import Status
-from tessella.counting.rounds import Rounds
-from tessella.counting.tree import Tree
+from tessella.estimating import estimate as estimating
+from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
+from tessella.estimating.rounds import Rounds
+from tessella.partition.tree import Tree
 
 
 def network(*sizes, seed=0, bias=1.0):

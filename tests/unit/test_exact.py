@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tessella import Box, DomainError, Layer, Network, Polytope, stability
-from tessella.counting import exact as module
-from tessella.counting.exact import Exact
-from tessella.counting.tree import Tree
+from tessella.partition import exact as module
+from tessella.partition.exact import Exact
+from tessella.partition.tree import Tree
 
 
 def tree_of(network, domain):

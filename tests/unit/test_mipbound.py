@@ -15,9 +15,9 @@ import pytest
 from scipy.sparse import csr_array
 
 import tessella
-from tessella.counting.tree import Tree
 from tessella.errors import FileError, FileMissing, OptionError, SolverError, UnsupportedModel
 from tessella.formulation import Model
+from tessella.partition.tree import Tree
 from tessella.probable import search
 from tessella.probable.models import Confirmation, Counting
 from tessella.probable.networks import _solving

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tessella.counting.mixture import MIXED, MOST_TIPS, SLACK, TIPS, mix
-from tessella.counting.rows import FEASIBLE, INFEASIBLE
-from tessella.counting.zonotope import MOST_CUTS
+from tessella.cells.cuts import MOST_CUTS
+from tessella.cells.mixtures import MIXED, MOST_TIPS, SLACK, TIPS, mix
+from tessella.cells.rows import FEASIBLE, INFEASIBLE
 
 
 class Cell:

@@ -9,7 +9,7 @@ from scipy import stats
 import tessella
 from tessella.analysis.ranking import Verdict, rank
 from tessella.analysis.result import Analysis
-from tessella.counting.estimate import Estimate
+from tessella.estimating.estimate import Estimate
 
 NET = tessella.Network.from_arrays([(np.eye(2), np.zeros(2))], relu_output=True)
 BOX = tessella.Box.cube(-1, 1, 2)

@@ -10,9 +10,9 @@ from scipy.spatial import HalfspaceIntersection
 from helpers.brute_force import region_patterns
 from helpers.odd_networks import Case, random_case
 from tessella import Box, DomainError, Layer, Network, OptionError, Polytope, stability
-from tessella.counting.listing import regions
-from tessella.counting.region import Region
-from tessella.counting.witness import Proof, Witness, deep_points, walls
+from tessella.listing.listing import regions
+from tessella.partition.region import Region
+from tessella.partition.witness import Proof, Witness, deep_points, walls
 
 
 def generic(seed, dim, sizes):

@@ -18,9 +18,9 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-from tessella.counting.estimate import Estimate, EstimateProgress, estimate
 from tessella.domain import Box
 from tessella.errors import SolverError
+from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
 from tessella.network import Network
 from tessella.stability import Stability
 

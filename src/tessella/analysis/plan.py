@@ -24,13 +24,13 @@ from tessella.analysis.aside import Aside
 from tessella.analysis.result import Analysis, Status
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
-from tessella.counting.estimate import Estimate, EstimateProgress
 from tessella.counting.meeting import meeting_units
 from tessella.counting.schedule import prepare, smallest_alike
-from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
+from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.network import Network
+from tessella.partition.tree import Tree
 from tessella.preactivation import Method
 from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for

@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from tessella.counting.count import Count
-from tessella.counting.estimate import Estimate
 from tessella.domain import Domain
 from tessella.errors import OptionError
+from tessella.estimating.estimate import Estimate
 from tessella.network import Network
 from tessella.probable.result import MIPBound
 from tessella.result import (

@@ -50,8 +50,9 @@ class _Notes:
 
 
 def _is_ready(what: str, now: Analysis) -> bool:
-    from tessella.counting import probe, walk  # noqa: PLC0415  loads the compiler
+    from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
     from tessella.counting.schedule import is_ready  # noqa: PLC0415
+    from tessella.estimating import probe  # noqa: PLC0415  loads the compiler
     from tessella.kernel import simplex  # noqa: PLC0415
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 

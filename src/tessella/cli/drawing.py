@@ -21,9 +21,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tessella.counting.count import Count, CountMethod, CountProgress, Status
-from tessella.counting.estimate import Estimate, EstimateProgress
 from tessella.domain import Box
 from tessella.errors import OptionError
+from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.network import Network
 from tessella.probable.result import MIPBound
 from tessella.probable.result import Status as MIPBoundStatus
@@ -272,7 +272,7 @@ def warn_of_compiling_walks(free_dim: int, units: int) -> None:
 
 def warn_of_compiling_descents() -> None:
     """The same, for estimating."""
-    from tessella.counting import probe  # noqa: PLC0415  loads the compiler
+    from tessella.estimating import probe  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 
     _warn(ready=is_compiled(probe.probe), what="the estimator")
@@ -280,7 +280,7 @@ def warn_of_compiling_descents() -> None:
 
 def warn_of_compiling_search() -> None:
     """The same, for MIPBound."""
-    from tessella.counting import walk  # noqa: PLC0415  loads the compiler
+    from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 
     _warn(ready=is_compiled(walk.seek), what="the search")

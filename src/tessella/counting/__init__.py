@@ -1,1 +1,1 @@
-"""Counting and listing the regions of a network on a domain."""
+"""The number of regions: who walks the tree, in which order, and what the parts add up to."""

@@ -14,11 +14,11 @@ from time import perf_counter
 
 import numpy as np
 
-from tessella.counting.tree import Tree
-from tessella.counting.witness import Proof, prefix_of, walls
 from tessella.domain import Box, Domain, Polytope
 from tessella.formulation import formulate
 from tessella.network import Floats, Layer, Network
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Proof, prefix_of, walls
 from tessella.preactivation import Method, PreactivationBounds
 from tessella.solvers.base import check_seconds
 from tessella.solvers.scip import SCIP

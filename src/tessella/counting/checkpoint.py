@@ -20,10 +20,10 @@ from typing import Any, NamedTuple, NoReturn, Self
 import numpy as np
 
 from tessella._version import __version__
-from tessella.counting.tree import Node, Tree
 from tessella.domain import Domain, Polytope
 from tessella.errors import FileError, FileMissing, OptionError
 from tessella.network import Network
+from tessella.partition.tree import Node, Tree
 
 FORMAT = 1
 _APPLICATION = 0x7E55E11A  # in the file's header, at byte 68: whose database this is

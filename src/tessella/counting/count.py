@@ -13,12 +13,12 @@ from time import perf_counter
 from typing import Any, cast
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
-from tessella.counting.local import LocalBound
 from tessella.counting.schedule import Ledger, Run, prepare
-from tessella.counting.tree import Node, Tree
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
+from tessella.partition.local import LocalBound
+from tessella.partition.tree import Node, Tree
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
 from tessella.stability import Stability

@@ -13,9 +13,9 @@ from time import perf_counter
 
 import numpy as np
 
-from tessella.counting.tree import Tree
 from tessella.domain import Polytope
 from tessella.network import Floats
+from tessella.partition.tree import Tree
 from tessella.tightening.rounding import gamma, lost
 
 _FIRST, _STEPS = 10, 100  # projections to and fro: always made, and made at most

@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
-from tessella.counting.local import LocalBound
-from tessella.counting.tree import Node, Slice, Tree, Walker
 from tessella.domain import Box
 from tessella.errors import OptionError, SolverError
 from tessella.network import Layer, Network
 from tessella.parallel import Pending, Stop
+from tessella.partition.local import LocalBound
+from tessella.partition.tree import Node, Slice, Tree, Walker
 
 if TYPE_CHECKING:
-    from tessella.counting.exact import Exact
+    from tessella.partition.exact import Exact
 
 _Item = TypeVar("_Item")
 
@@ -45,14 +45,14 @@ _MANY = 128  # inputs from which on points are used: up to nine times as fast wi
 def walker_for(tree: Tree) -> Walker:
     """The fastest walker for a tree: by vertices where inputs are few, by points where they are many, else by linear programs."""
     if tree.domain.free_dim <= _PLANES:
-        from tessella.counting.cells import Vertices  # noqa: PLC0415  loads the compiler
+        from tessella.vertices.walk import Vertices  # noqa: PLC0415  loads the compiler
 
         return Vertices(tree)
     if _is_by_points(*tree.scaled.weights[0].shape) and not len(tree.scaled.constants):
-        from tessella.counting.hulls import Hulls  # noqa: PLC0415
+        from tessella.counting.by_points import Hulls  # noqa: PLC0415
 
         return Hulls(tree)
-    from tessella.counting.walk import Simplex  # noqa: PLC0415
+    from tessella.counting.by_programs import Simplex  # noqa: PLC0415
 
     return Simplex(tree)
 
@@ -64,7 +64,7 @@ def _is_by_points(units: int, inputs: int) -> bool:
 
 def smallest_alike(tree: Tree) -> tuple[int, int]:
     """The fewest free inputs and first units whose box is walked by the same compiled code as a tree."""
-    from tessella.counting.walk import in_tableau  # noqa: PLC0415  loads the compiler
+    from tessella.counting.by_programs import in_tableau  # noqa: PLC0415  loads the compiler
 
     units, inputs, inequalities = *tree.scaled.weights[0].shape, len(tree.scaled.constants)
     if _is_by_points(units, inputs) and not inequalities:
@@ -74,8 +74,11 @@ def smallest_alike(tree: Tree) -> tuple[int, int]:
 
 def is_ready(free_dim: int, units: int) -> bool:
     """Whether the walker for so many free inputs, and units in the first layer, is compiled already."""
-    from tessella.counting import cells, framed, hulls, tableau, walk  # noqa: PLC0415  loads the compiler
+    from tessella.cells import framed, tableau  # noqa: PLC0415  loads the compiler
+    from tessella.counting import by_points as hulls  # noqa: PLC0415  loads the compiler
+    from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
+    from tessella.vertices import walk as cells  # noqa: PLC0415  loads the compiler
 
     if free_dim <= _PLANES:
         return is_compiled(cells.walk)
@@ -98,7 +101,7 @@ def load(inputs: int, units: int) -> None:
     tree = Tree(fan, Box.cube(-1.0, 1.0, inputs))
     walkers = [walker_for(tree)]
     if _is_by_points(units, inputs):
-        from tessella.counting.walk import Simplex  # noqa: PLC0415
+        from tessella.counting.by_programs import Simplex  # noqa: PLC0415
 
         walkers += [Simplex(tree, in_frame=True)]  # for what points leave to it
     for walker in walkers:
@@ -107,7 +110,7 @@ def load(inputs: int, units: int) -> None:
 
 def exact_for(tree: Tree) -> "Exact":
     """What counts thin prefixes."""
-    from tessella.counting.exact import Exact  # noqa: PLC0415  loads the compiler
+    from tessella.partition.exact import Exact  # noqa: PLC0415  loads the compiler
 
     return Exact(tree)
 

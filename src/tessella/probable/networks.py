@@ -11,13 +11,13 @@ import numpy as np
 
 from tessella.counting.by_milp import POSITIVE, of_size_one
 from tessella.counting.checkpoint import domain_digest
-from tessella.counting.tree import Tree
-from tessella.counting.witness import Proof, walls
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
 from tessella.formulation.parity import parities
 from tessella.network import Floats, Mask, Network
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Proof, walls
 from tessella.preactivation import Method, PreactivationBounds
 from tessella.probable.lazy import SHORT, Cuts, repeat
 from tessella.probable.result import MIPBound, Status, Subject

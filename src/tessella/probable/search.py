@@ -23,12 +23,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessella.counting.exact import Exact
-from tessella.counting.tree import Tree
-from tessella.counting.walk import Search
-from tessella.counting.witness import Witness
+from tessella.counting.by_programs import Search
 from tessella.formulation.parity import Echelon, Parity, bits, parities
 from tessella.network import Floats
+from tessella.partition.exact import Exact
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Witness
 
 _DECISIONS = 2_000  # by exact arithmetic, in one repetition
 _BELOW = 2  # the search begins with so many constraints less than the median of earlier repetitions

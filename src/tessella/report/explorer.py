@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tessella.counting.polygons import Polygons, polygons
 from tessella.domain import Box, Domain, Polytope
 from tessella.errors import OptionError
+from tessella.listing.polygons import Polygons, polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
 from tessella.slicing import DEFAULT_PLANE, Slice, default_plane

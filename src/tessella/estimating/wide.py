@@ -29,11 +29,11 @@ from scipy.linalg.lapack import dpotrf, dpotrs  # pyright: ignore[reportAttribut
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, issparse
 
-from tessella.counting.descent import Batch, Records, Shape
-from tessella.counting.tree import Tree
-from tessella.counting.witness import Witness
 from tessella.domain import Polytope
+from tessella.estimating.descents import Batch, Records, Shape
 from tessella.network import Floats, Mask
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Witness
 
 _DEEP, _MANY = 12, 2000  # dimensions, and dimensions times units, from which on these descents were better
 _LARGE = 8_000_000  # inputs times dimensions times units: from here on a count does not come far

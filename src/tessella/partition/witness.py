@@ -6,11 +6,11 @@ from functools import cached_property
 
 import numpy as np
 
-from tessella.counting.exact import Exact
-from tessella.counting.tree import Tree
 from tessella.domain import Domain, Polytope, holds
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
+from tessella.partition.exact import Exact
+from tessella.partition.tree import Tree
 
 _EPS = 2.0**-53
 _INWARD = (2.0**-6, 2.0**-20, 2.0**-40)  # how far from the faces of the box a point is looked for, in parts of its width

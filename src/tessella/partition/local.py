@@ -25,7 +25,7 @@ true, so the smaller one may be kept.
 
 from itertools import accumulate
 
-from tessella.counting.tree import Tree
+from tessella.partition.tree import Tree
 from tessella.upper.configuration import configuration, stages
 
 _MOST_KNOWN = 200_000

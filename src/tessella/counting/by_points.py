@@ -1,13 +1,13 @@
 """The walk for many inputs, compiled with Numba: points show what exists, linear programs what does not.
 
-Cells, frame and rows are those of `tessella.counting.walk`, which also decides what is left undecided here.
+Cells, frame and rows are those of `tessella.counting.by_programs`, which also decides what is left undecided here.
 
 **Points.**  A cell keeps points that lie strictly inside it.  A unit with points on both sides is crossed; a child keeps those
 on its side, and those of the other side pulled over, along the lines to the middle of its own.  A pool keeps points of any cells: pulled
 into a cell in the same way, they show most of what is to be shown in it.
 
-**The linear program** asks whether a row is positive somewhere in a cell, in the dimensions of the first layer's units.  If these are few, `tessella.counting.zonotope` asks first, from outside;
-then `tessella.counting.mixture`, from inside.
+**The linear program** asks whether a row is positive somewhere in a cell, in the dimensions of the first layer's units.  If these are few, `tessella.cells.cuts` asks first, from outside;
+then `tessella.cells.mixtures`, from inside.
 
 **The last layer.**  A set of hyperplanes meets in a cell, in general position, if the values of its points on them surround zero: then every
 pattern of signs occurs.  A small simplex method over weights of the points decides that.  If they do not surround it, it ends with a
@@ -24,12 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from tessella.counting import climb as climbing
-from tessella.counting import mixture, zonotope
-from tessella.counting import rows as steps
-from tessella.counting.climb import NOISE, climb
-from tessella.counting.mixture import MIXED, MOST_TIPS, SEEN, SLACK, TIPS, mix
-from tessella.counting.rows import (
+from tessella.cells import climb as climbing
+from tessella.cells import cuts as zonotope
+from tessella.cells import mixtures as mixture
+from tessella.cells import rows as steps
+from tessella.cells.climb import NOISE, climb
+from tessella.cells.cuts import ADDED, CUT, MOST_CUTS, begin, descend
+from tessella.cells.mixtures import MIXED, MOST_TIPS, SEEN, SLACK, TIPS, mix
+from tessella.cells.rows import (
     DOWN,
     EDGE,
     FEASIBLE,
@@ -50,11 +52,10 @@ from tessella.counting.rows import (
     place,
     quick_sign,
 )
-from tessella.counting.tree import Tree
-from tessella.counting.walk import DONE, MORE, MOST_FACES, Simplex
-from tessella.counting.zonotope import ADDED, CUT, MOST_CUTS, begin, descend
+from tessella.counting.by_programs import DONE, MORE, MOST_FACES, Simplex
 from tessella.kernel.compiling import address, calling, compiler
 from tessella.network import Floats
+from tessella.partition.tree import Tree
 
 _POINTS = 48  # points kept of a cell
 _POOL = 128  # points kept of any cells
@@ -813,7 +814,7 @@ def walk_by_points(
 
 
 class Hulls(Simplex):
-    """Counts the regions below nodes by points and linear programs; a `tessella.counting.tree.Walker`.
+    """Counts the regions below nodes by points and linear programs; a `tessella.partition.tree.Walker`.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Compiled steps that both walks over linear programs take: rows of a cell, combinations of them, and the pivots of a basis.
 
-A cell is a stack of rows a.z + b >= 0 in z = F.u, where u are inputs in [-1, 1]^n and F, the frame, has p rows (`tessella.counting.walk`
+A cell is a stack of rows a.z + b >= 0 in z = F.u, where u are inputs in [-1, 1]^n and F, the frame, has p rows (`tessella.counting.by_programs`
 says which).  Behind its p + 1 numbers a row carries the square of its length in the space of inputs, and a bound on its rounding error.
 State is passed as plain arrays; tuples and views inside compiled code cost reference counting.  Calls carry a dozen of them, hence the formatting.
 """

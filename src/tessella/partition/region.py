@@ -6,10 +6,10 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from tessella.counting.witness import Proof, walls
 from tessella.domain import Box, Domain, Polytope
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
+from tessella.partition.witness import Proof, walls
 
 _FLAT = 1e-8  # of a row's range: by how much a wall that is not redundant cuts; the linear programs are off by 1e-10
 _THIN = 1e-7  # of the box: how far from other walls a point inside a wall should be

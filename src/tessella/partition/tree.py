@@ -4,7 +4,7 @@ Below a *prefix* of decisions every preactivation up to the next layer is affine
 regions of the network are its leaves.  Prefixes are bytes, one 0 or 1 per unit decided, so that they can be sent, stored and compared.
 
 A `Walker` counts the leaves below some nodes.  It decides by floating-point arithmetic with a safety margin.  Where the margin does
-not suffice it does not guess: it names the prefix as *thin* and goes on as if nothing were there, and `tessella.counting.exact` counts what lies below.
+not suffice it does not guess: it names the prefix as *thin* and goes on as if nothing were there, and `tessella.partition.exact` counts what lies below.
 """
 
 from collections.abc import Sequence

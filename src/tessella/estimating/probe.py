@@ -3,10 +3,10 @@
 **Nodes.**  A node is a cell, the layer it has come to, and the set of that layer's units that are still *left*: not known to have one
 sign on the cell.  It is split on the first of these.  A unit's sign is settled by the first that answers: its row alone, the points that are
 known of the cell, a proof that worked in another cell, with many inputs a refutation in the few dimensions of the first layer
-(`tessella.counting.zonotope`), a linear program.  With look-ahead all units of the layer are asked as soon as the cell is there,
+(`tessella.cells.cuts`), a linear program.  With look-ahead all units of the layer are asked as soon as the cell is there,
 with many inputs by linear programs only once the node is chosen; without it only the one that is split on.  Points are the vertices that linear programs ended in; a child takes over those on its side.
 
-**The linear program** is that of `tessella.counting.walk`, explained there: coordinates z = F.u, a bounded dual simplex with a long-step ratio
+**The linear program** is that of `tessella.counting.by_programs`, explained there: coordinates z = F.u, a bounded dual simplex with a long-step ratio
 test in single precision, margins that make a point found a proof, and proofs of emptiness in double precision.  What is neither is *thin*.  A
 thin child, and a cell whose rows are lost in rounding, is worth what exact arithmetic says: the descent stops, names the prefix, and is
 done again from the same seed once the answer is in the table.
@@ -15,7 +15,7 @@ done again from the same seed once the answer is in the table.
 probabilities in proportion to weight times predicted number of leaves, and their weights divided by these.  The sum is an unbiased estimate of
 the number of leaves whatever is predicted (Knuth 1975; with a population: stochastic enumeration).  Weights are kept as logarithms.
 
-**Records** of the nodes scored, one line of features each, are what predictions are learned from (`tessella.counting.values`).
+**Records** of the nodes scored, one line of features each, are what predictions are learned from (`tessella.estimating.values`).
 
 State is passed as plain arrays.  Numbers of nodes come first in all arrays of cells.
 """
@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from tessella.counting import rows as steps
-from tessella.counting import zonotope
-from tessella.counting.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, price
-from tessella.counting.zonotope import ADDED, CUT, begin, cut, descend
+from tessella.cells import cuts as zonotope
+from tessella.cells import rows as steps
+from tessella.cells.cuts import ADDED, CUT, begin, cut, descend
+from tessella.cells.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, price
 from tessella.kernel.compiling import calling, compiler
 from tessella.network import Floats
 

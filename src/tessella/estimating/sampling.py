@@ -9,16 +9,16 @@ from numbers import Integral
 import numpy as np
 
 from tessella.counting.count import check_stability
-from tessella.counting.descent import Descents
-from tessella.counting.region import Region
-from tessella.counting.rounds import Rounds
-from tessella.counting.tree import Tree
-from tessella.counting.wide import WideDescents, is_wide
-from tessella.counting.witness import Proof, walls
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
+from tessella.estimating.descents import Descents
+from tessella.estimating.rounds import Rounds
+from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.network import Network
+from tessella.partition.region import Region
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Proof, walls
 from tessella.preactivation import Method
 from tessella.seeds import generator
 from tessella.stability import Stability, stability_to_go_on_with

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tessella.counting import rows as steps
-from tessella.counting.rows import (
+from tessella.cells import rows as steps
+from tessella.cells.rows import (
     CLOSE,
     EDGE,
     FEASIBLE,

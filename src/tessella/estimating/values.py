@@ -9,7 +9,7 @@ Predictions choose which way descents go.  They cannot make the estimate wrong, 
 
 import numpy as np
 
-from tessella.counting.descent import Records, Shape
+from tessella.estimating.descents import Records, Shape
 from tessella.network import Floats
 
 _RIDGE = 1.0

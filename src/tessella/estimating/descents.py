@@ -1,4 +1,4 @@
-"""Random descents through a tree of regions: what `tessella.counting.probe` needs, and what it leaves to exact arithmetic."""
+"""Random descents through a tree of regions: what `tessella.estimating.probe` needs, and what it leaves to exact arithmetic."""
 
 import math
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tessella.counting import probe
-from tessella.counting.local import LocalBound
-from tessella.counting.rows import UNHARMFUL
-from tessella.counting.tree import Integers, Tree
+from tessella.cells.rows import UNHARMFUL
+from tessella.estimating import probe
 from tessella.kernel.compiling import address
 from tessella.network import Floats
+from tessella.partition.local import LocalBound
+from tessella.partition.tree import Integers, Tree
 
 if TYPE_CHECKING:
-    from tessella.counting.exact import Exact
+    from tessella.partition.exact import Exact
 
 
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
@@ -149,7 +149,7 @@ class Answers:
     def exact(self) -> "Exact":
         """The arithmetic itself."""
         if self._exact is None:
-            from tessella.counting.exact import Exact  # noqa: PLC0415  not needed before
+            from tessella.partition.exact import Exact  # noqa: PLC0415  not needed before
 
             self._exact = Exact(self._tree)
         return self._exact

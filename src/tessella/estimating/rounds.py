@@ -2,7 +2,7 @@
 
 All rounds of a generation are steered by what was learned from earlier ones, and each has a seed of its own, made from its number.  So it does not matter who
 makes which, and in the order of their numbers every round has the right conditional mean given those before: this is the order in which the
-bets of `tessella.counting.betting` are made.  Where the time ends within a generation, what counts is the rounds up to the first that is missing.
+bets of `tessella.estimating.betting` are made.  Where the time ends within a generation, what counts is the rounds up to the first that is missing.
 """
 
 import math
@@ -16,13 +16,13 @@ import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
 from tessella.counting.count import Status
-from tessella.counting.descent import Batch, Descents, Shape
-from tessella.counting.tree import Tree
-from tessella.counting.values import Values
-from tessella.counting.wide import Tilts, WideDescents, is_wide
+from tessella.estimating.descents import Batch, Descents, Shape
+from tessella.estimating.values import Values
+from tessella.estimating.wide import Tilts, WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
 from tessella.parallel import Pending
+from tessella.partition.tree import Tree
 
 _FIRST, _GROWTH = 4, 1.5  # rounds of the first generation, and how much more are made before what is learned is used
 _TASK = 0.05  # seconds that one task should take

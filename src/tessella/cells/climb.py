@@ -1,6 +1,6 @@
 """Whether a row is positive in a cell, by a simplex method over all inputs; compiled with Numba.
 
-It maximises the row, and is the last to be asked: by `tessella.counting.hulls`, for what mixtures of a few tips leave open.  Every iterate gives an upper bound
+It maximises the row, and is the last to be asked: by `tessella.counting.by_points`, for what mixtures of a few tips leave open.  Every iterate gives an upper bound
 of the row, so the search ends when that is negative: the multipliers prove it, in double precision.  And every iterate, with its inputs put into their box
 and pulled into the cell, may be a point on the wanted side.  It starts from rows that are worth being tight, or from the basis that was last used for a question of the same kind
 in another cell, with those of its rows that this cell has and whose multipliers are not negative: such a basis is dual feasible, whatever the cell.
@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tessella.counting import mixture
-from tessella.counting import rows as steps
-from tessella.counting.mixture import MIXED, SEEN, SLACK, deeper
-from tessella.counting.rows import (
+from tessella.cells import mixtures as mixture
+from tessella.cells import rows as steps
+from tessella.cells.mixtures import MIXED, SEEN, SLACK, deeper
+from tessella.cells.rows import (
     CLOSE,
     EDGE,
     FEASIBLE,

@@ -13,14 +13,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tessella.counting.exact import Exact
-from tessella.counting.region import Region
-from tessella.counting.tree import Tree
-from tessella.counting.witness import Proof
 from tessella.domain import Domain, Polytope, check_fit
 from tessella.errors import OptionError
 from tessella.kernel.program import EMPTY, Basis, Program
 from tessella.network import Floats, Layer, Mask, Network
+from tessella.partition.exact import Exact
+from tessella.partition.region import Region
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Proof
 from tessella.preactivation import Method
 from tessella.stability import Stability, stability_to_go_on_with
 

@@ -28,10 +28,10 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessella.counting.tree import Tree
 from tessella.domain import Box, Domain, Polytope
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask
+from tessella.partition.tree import Tree
 
 Integers: TypeAlias = npt.NDArray[np.object_]  # Python's own, which do not overflow
 Point: TypeAlias = Integers  # of the cube: numerators and, last, their common denominator

@@ -1,19 +1,19 @@
 """Whether a row is negative in a cell, asked in the few dimensions of the first layer; compiled with Numba.
 
-In the coordinates z = F.u of `tessella.counting.rows` the inputs' box is a zonotope: the sum of as many segments as there are inputs.
+In the coordinates z = F.u of `tessella.cells.rows` the inputs' box is a zonotope: the sum of as many segments as there are inputs.
 From outside it is approximated by *cuts*, half-spaces that support it in directions which earlier questions led to; they hold in every cell.  A dual
 simplex method over a cell's rows, the cuts and the bounds of z has as many tight constraints as there are dimensions, and a pivot touches no input.
 When its bound is negative, the multipliers of rows and cuts prove it, in double precision; if rounding spoils that, the rows' multipliers alone are tried against the box itself.
 
-What it cannot refute, `tessella.counting.mixture` asks from inside.
+What it cannot refute, `tessella.cells.mixtures` asks from inside.
 """
 
 from typing import Any
 
 import numpy as np
 
-from tessella.counting import rows as steps
-from tessella.counting.rows import CLOSE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, is_negative
+from tessella.cells import rows as steps
+from tessella.cells.rows import CLOSE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, is_negative
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 

@@ -6,7 +6,7 @@ to [-1, 1]^n.  Where these are many, and more than the first layer's rows (and t
 **The linear program** is a bounded dual simplex that only looks for a point.  Its costs are random and generic, so it hardly ever
 meets ties, and any basis stays dual feasible when a row is pushed or popped.  One iteration takes out the worst violated row or input and
 walks past all breakpoints of the dual function while it falls (the long-step ratio test).  State number s + 1 is a copy of state s
-with one more row, so undoing is free.  There are two forms of it, one for either kind of coordinates: `tessella.counting.tableau` and `tessella.counting.framed`.
+with one more row, so undoing is free.  There are two forms of it, one for either kind of coordinates: `tessella.cells.tableau` and `tessella.cells.framed`.
 
 **Margins.**  Rows are asked to be >= margin and inputs to keep away from their ends, so a point found lies strictly inside, by far
 more than rounding: the cell exists.  A proof of emptiness is a combination of rows that is negative on the whole box; it must hold
@@ -17,7 +17,7 @@ one included) that meet inside it (Zaslavsky 1975).  These sets are closed under
 small ones that do not, and points of intersections that lie on both sides of a further hyperplane, or in all quarters that two make, settle most of the
 others without a linear program.  Hyperplanes that depend on each other are walked instead.
 
-With many inputs, more than units in the first layer, `tessella.counting.hulls` is faster, and leaves to this walk what it cannot decide.
+With many inputs, more than units in the first layer, `tessella.counting.by_points` is faster, and leaves to this walk what it cannot decide.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from tessella.counting import framed, tableau
-from tessella.counting import rows as steps
-from tessella.counting.rows import (
+from tessella.cells import framed, tableau
+from tessella.cells import rows as steps
+from tessella.cells.rows import (
     CORE,
     DEEP,
     DOWN,
@@ -56,10 +56,10 @@ from tessella.counting.rows import (
     place,
     quick_sign,
 )
-from tessella.counting.tree import Node, Slice, Tree
 from tessella.kernel.compiling import address, calling, compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
+from tessella.partition.tree import Node, Slice, Tree
 
 DONE, MORE, FOUND = 0, 1, 2
 
@@ -667,7 +667,7 @@ def in_tableau(rows: int, inputs: int) -> bool:
 
 
 class Simplex:
-    """Counts the regions below nodes by linear programs; a `tessella.counting.tree.Walker`.
+    """Counts the regions below nodes by linear programs; a `tessella.partition.tree.Walker`.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """The best point of a cell that is a mixture of known tips of the zonotope; compiled with Numba.
 
-In the coordinates of `tessella.counting.zonotope` the inputs' box is a zonotope.  Its *tip* in a direction is where all inputs stand at the end that the
+In the coordinates of `tessella.cells.cuts` the inputs' box is a zonotope.  Its *tip* in a direction is where all inputs stand at the end that the
 direction favours; mixtures of tips lie in it, and tips know nothing of cells, so those found for one question serve all others.
 
 A simplex method over their weights finds the mixture that lies in the cell and where a row is largest (Dantzig and Wolfe 1960).  Its basis has as many members as the cell
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tessella.counting import rows as steps
-from tessella.counting import zonotope
-from tessella.counting.rows import EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, UNCLEAR, combine
-from tessella.counting.zonotope import cut
+from tessella.cells import cuts as zonotope
+from tessella.cells import rows as steps
+from tessella.cells.cuts import cut
+from tessella.cells.rows import EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, UNCLEAR, combine
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 

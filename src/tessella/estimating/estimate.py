@@ -11,16 +11,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from tessella.counting.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.counting.count import Count, Status, check_stability, count
-from tessella.counting.descent import Descents
-from tessella.counting.rounds import Rounds, Sample
 from tessella.counting.schedule import prepare
-from tessella.counting.tree import Tree
-from tessella.counting.wide import is_large
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
+from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
+from tessella.estimating.descents import Descents
+from tessella.estimating.rounds import Rounds, Sample
+from tessella.estimating.wide import is_large
 from tessella.network import Floats, Network
+from tessella.partition.tree import Tree
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_confidence, format_count, maps, provenance
 from tessella.seeds import generator
@@ -190,7 +190,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     """Estimate the number of full-dimensional regions of a network on a domain.
 
     Each probe descends at random through the tree of regions and is an unbiased estimate (Knuth 1975); what earlier probes saw steers later ones.
-    The lower bound is that of `tessella.counting.betting`: it holds with the confidence, whenever one stops.
+    The lower bound is that of `tessella.estimating.betting`: it holds with the confidence, whenever one stops.
 
     Parameters
     ----------

@@ -46,11 +46,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tessella.counting.tree import Node, Slice, Tree
 from tessella.domain import Polytope
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
+from tessella.partition.tree import Node, Slice, Tree
 
 DONE, SPENT, FULL, HIGHER, LOST = 0, 1, 2, 3, 4
 

@@ -14,15 +14,15 @@ from typing import SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from tessella.counting.cells import Outlines, Vertices
-from tessella.counting.exact import Exact
-from tessella.counting.tree import Tree
-from tessella.counting.witness import Witness
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Floats, Mask, Network
+from tessella.partition.exact import Exact
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Witness
 from tessella.preactivation import Method
 from tessella.stability import Stability, stability_to_go_on_with
+from tessella.vertices.walk import Outlines, Vertices
 
 _AT_ONCE = 4096  # regions that the walk writes down before it is asked for them
 _CHUNK = 2**18  # numbers held while affine maps are composed

@@ -4,7 +4,7 @@ Every input, and the slack of every row, is a variable.  As many as there are in
 these.  A pivot exchanges a line and a column, and updates everything: up to a few hundred inputs that takes less than to work out of a basis what an iteration needs, and columns over
 all lines are what processors like.
 
-The path is chosen by the tableau, and so by rounding; what is told is not.  A point is put into the rows themselves, and a proof adds rows up, in double precision (`tessella.counting.walk`
+The path is chosen by the tableau, and so by rounding; what is told is not.  A point is put into the rows themselves, and a proof adds rows up, in double precision (`tessella.counting.by_programs`
 explains margins).  If either fails, the tableau is computed anew from the rows, and if it still fails the cell is unclear.
 
 Places of a state, with n columns.  ``table``: n columns over all lines; then the lines' values, their lowest and highest ones, and what a violation of these counts.  ``vectors``: the
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tessella.counting import rows as steps
-from tessella.counting.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, PIVOT, TESTS, UNCLEAR, is_empty
+from tessella.cells import rows as steps
+from tessella.cells.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, PIVOT, TESTS, UNCLEAR, is_empty
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
@@ -264,7 +264,7 @@ def solve(
 ) -> int:
     """Find a point of the cell of the first ``count`` rows, those from ``equal`` on being equations, starting from state s.
 
-    It takes the same as `tessella.counting.framed.solve`, some of it in vain, so that either can be called by address.
+    It takes the same as `tessella.cells.framed.solve`, some of it in vain, so that either can be called by address.
     """
     n, restarted, steps = lists[s, 2, 0], False, 0
     counters[TESTS] += 1

@@ -1,0 +1,1 @@
+"""Regions one by one: all of them, or as polygons."""

@@ -1,0 +1,1 @@
+"""The walk over cells held by their corners, for few inputs."""
