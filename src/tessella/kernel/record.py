@@ -1,0 +1,254 @@
+"""State with names for compiled code: arrays and numbers that belong together, handed on as one pointer.
+
+A compiled function that takes 40 arrays takes 280 machine words, and each of its calls copies them.  A `Record` is one word.  Its class lists its fields::
+
+    class Basis(Record):
+        rows: Matrix      # an array: fixed while compiled code runs, its entries change
+        size: int         # a number: changes
+
+and inside compiled code ``basis.rows[i, j]`` and ``basis.size += 1`` mean what they mean in Python.  Fields may be records themselves.
+
+How it works: the descriptions of all arrays (Numba's own structs) and the numbers lie behind each other in one piece of memory, which the Python object keeps, as it keeps the arrays.
+Compiled code does not count references to them (`_nrt=False`).  Descriptions do not change while compiled code runs, and it is told so (``invariant.load``), so that reading them
+inside a loop costs nothing.
+"""
+
+from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import boolean, float32, float64, int8, int32, int64, types, uint64
+from numba.core import cgutils
+from numba.core.imputils import lower_getattr_generic, lower_setattr_generic
+from numba.core.typing.templates import AttributeTemplate
+from numba.extending import NativeValue, infer_getattr, models, register_model, typeof_impl, unbox
+
+Vector = Annotated[npt.NDArray[np.float64], float64[::1]]
+Matrix = Annotated[npt.NDArray[np.float64], float64[:, ::1]]
+Cube = Annotated[npt.NDArray[np.float64], float64[:, :, ::1]]
+Singles = Annotated[npt.NDArray[np.float32], float32[::1]]
+SingleMatrix = Annotated[npt.NDArray[np.float32], float32[:, ::1]]
+Whole = Annotated[npt.NDArray[np.int64], int64[::1]]
+WholeMatrix = Annotated[npt.NDArray[np.int64], int64[:, ::1]]
+WholeCube = Annotated[npt.NDArray[np.int64], int64[:, :, ::1]]
+Bytes = Annotated[npt.NDArray[np.int8], int8[::1]]
+ByteMatrix = Annotated[npt.NDArray[np.int8], int8[:, ::1]]
+Halves = Annotated[npt.NDArray[np.int32], int32[::1]]
+HalfMatrix = Annotated[npt.NDArray[np.int32], int32[:, ::1]]
+Keys = Annotated[npt.NDArray[np.uint64], uint64[::1]]
+KeyMatrix = Annotated[npt.NDArray[np.uint64], uint64[:, ::1]]
+
+_NUMBERS: dict[object, Any] = {int: int64, float: float64, bool: boolean}
+_WORD = 8
+
+
+def numba_type(hint: Any) -> Any:
+    """The type that compiled code sees, for a type in an annotation: a number, an array of `Annotated` kind, or a record."""
+    if hint is None or hint is type(None):
+        return types.none
+    if hint in _NUMBERS:
+        return _NUMBERS[hint]
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return hint.kind()
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[1]
+    if get_origin(hint) is tuple:
+        return types.BaseTuple.from_types([numba_type(part) for part in get_args(hint)])
+    msg = f"{hint!r} has no type in compiled code"
+    raise TypeError(msg)
+
+
+class RecordType(types.Type):
+    """What Numba knows of a class of records: its name and its fields, each with a type and a place in memory."""
+
+    def __init__(self, name: str, fields: tuple[tuple[str, Any], ...]) -> None:
+        """Lay the fields out one behind the other."""
+        self.fields, self.places, at = dict(fields), dict[str, int](), 0
+        for field, kind in fields:
+            self.places[field] = at
+            at += _WORD * _words(kind)
+        self.size = at
+        super().__init__(name=f"Record[{name}]({', '.join(f'{field}: {kind}' for field, kind in fields)})")
+
+
+def _words(kind: Any) -> int:
+    return 5 + 2 * kind.ndim if isinstance(kind, types.Array) else 1
+
+
+@register_model(RecordType)
+class _RecordModel(models.OpaqueModel):
+    pass
+
+
+@infer_getattr
+class _RecordFields(AttributeTemplate):
+    key = RecordType
+
+    def generic_resolve(self, typ: Any, attr: str) -> Any:
+        return typ.fields.get(attr)
+
+
+def _place(context: Any, builder: Any, typ: Any, value: Any, attr: str) -> Any:
+    kind = typ.fields[attr]
+    at = cgutils.pointer_add(builder, value, ir.Constant(ir.IntType(64), typ.places[attr]))
+    return builder.bitcast(at, context.get_data_type(kind).as_pointer())
+
+
+@lower_getattr_generic(RecordType)
+def _read(context: Any, builder: Any, typ: Any, value: Any, attr: str) -> Any:
+    kind = typ.fields[attr]
+    place = _place(context, builder, typ, value, attr)
+    if isinstance(kind, types.Array):
+        return _description(context, builder, kind, place)
+    loaded = builder.load(place)
+    if isinstance(kind, RecordType):
+        _unchanging(builder, loaded)
+    return context.data_model_manager[kind].from_data(builder, loaded)
+
+
+def _description(context: Any, builder: Any, kind: Any, place: Any) -> Any:
+    """An array's struct, member by member: whole structs are not optimised as well."""
+    struct = context.get_value_type(kind)
+    words = builder.bitcast(place, ir.IntType(64).as_pointer())
+    result, at = ir.Constant(struct, ir.Undefined), 0
+    null = ir.Constant(ir.IntType(64), 0)
+
+    def word() -> Any:
+        nonlocal at
+        loaded = builder.load(builder.gep(words, [ir.Constant(ir.IntType(64), at)], inbounds=True))
+        _unchanging(builder, loaded)
+        at += 1
+        return loaded
+
+    for member, element in enumerate(struct.elements):
+        if member < 2:  # who owns it: nobody counts
+            at += 1
+            value = builder.inttoptr(null, element)
+        elif isinstance(element, ir.ArrayType):
+            value = ir.Constant(element, ir.Undefined)
+            for i in range(element.count):
+                value = builder.insert_value(value, word(), i)
+        elif isinstance(element, ir.PointerType):
+            value = builder.inttoptr(word(), element)
+        else:
+            value = word()
+        result = builder.insert_value(result, value, member)
+    return result
+
+
+def _unchanging(builder: Any, loaded: Any) -> None:
+    loaded.set_metadata("invariant.load", builder.module.add_metadata([]))
+
+
+@lower_setattr_generic(RecordType)
+def _write(context: Any, builder: Any, sig: Any, args: Any, attr: str) -> None:
+    typ, given = sig.args
+    kind = typ.fields[attr]
+    if isinstance(kind, types.Array | RecordType):
+        msg = f"{attr} of a record is fixed while compiled code runs"
+        raise TypeError(msg)
+    value = context.cast(builder, args[1], given, kind)
+    builder.store(context.data_model_manager[kind].as_data(builder, value), _place(context, builder, typ, args[0], attr))
+
+
+@unbox(RecordType)
+def _unbox(typ: Any, obj: Any, c: Any) -> Any:  # noqa: ARG001
+    number = c.pyapi.object_getattr_string(obj, "_address")
+    address = c.pyapi.long_as_longlong(number)
+    c.pyapi.decref(number)
+    return NativeValue(c.builder.inttoptr(address, ir.IntType(8).as_pointer()))
+
+
+class Record:
+    """State with names that compiled code takes as one pointer; see the top of this file.
+
+    Arrays are given once, as keywords, with the right type and in C order; numbers may be given, and begin with 0.
+    """
+
+    _kind: ClassVar[Any] = None
+    _wholes: Any
+    _floats: Any
+
+    def __init__(self, **given: Any) -> None:
+        """Note where the arrays lie."""
+        kind = self.kind()
+        words = np.zeros(kind.size // _WORD, dtype=np.int64)
+        self.__dict__.update(_wholes=words, _floats=words.view(np.float64), _address=int(words.ctypes.data))
+        for name, field in kind.fields.items():
+            if name not in given and isinstance(field, types.Array | RecordType):
+                msg = f"{type(self).__name__} needs {name}"
+                raise TypeError(msg)
+        for name, value in given.items():
+            setattr(self, name, value)
+
+    @classmethod
+    def kind(cls) -> Any:
+        """Its type in compiled code; one object for each class."""
+        if "_kind" not in cls.__dict__ or cls._kind is None:
+            hints = get_type_hints(cls, include_extras=True)
+            fields = tuple((name, numba_type(hint)) for name, hint in hints.items() if not name.startswith("_"))
+            cls._kind = RecordType(f"{cls.__module__}.{cls.__qualname__}", fields)
+        return cls._kind
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Change a number; or an array or a record, between two calls of compiled code."""
+        kind = self.kind().fields.get(name)
+        if kind is None:
+            msg = f"{type(self).__name__} has no field {name}"
+            raise AttributeError(msg)
+        at: int = self.kind().places[name] // _WORD
+        wholes, floats = self._wholes, self._floats
+        if isinstance(kind, types.Array):
+            if value.dtype != np.dtype(str(kind.dtype)) or value.ndim != kind.ndim or not value.flags.c_contiguous:
+                msg = f"{name} of {type(self).__name__} is {value.dtype} with {value.ndim} dimensions; it must be {kind}"
+                raise TypeError(msg)
+            wholes[at : at + _words(kind)] = (
+                0,
+                0,
+                value.size,
+                value.itemsize,
+                value.ctypes.data,
+                *value.shape,
+                *value.strides,
+            )
+            self.__dict__[name] = value
+        elif isinstance(kind, RecordType):
+            wholes[at] = value._address  # noqa: SLF001
+            self.__dict__[name] = value
+        elif kind is float64:
+            floats[at] = value
+        else:
+            wholes[at] = value
+
+    def __getattr__(self, name: str) -> Any:
+        """A number; arrays and records are found before this is asked."""
+        kind = type(self).kind()
+        field = kind.fields.get(name)
+        if field is None:
+            raise AttributeError(name)
+        at = kind.places[name] // _WORD
+        wholes, floats = self._wholes, self._floats
+        if field is float64:
+            return float(floats[at])
+        return bool(wholes[at]) if field is boolean else int(wholes[at])
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that its arrays hold."""
+        return sum(value.nbytes for name, value in self.__dict__.items() if not name.startswith("_"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Records stay in their process."""
+        msg = f"{type(self).__name__} holds memory of this process; send what it is made from"
+        raise TypeError(msg)
+
+    def replaced(self, **changes: Any) -> Self:
+        """A copy with other fields; arrays are shared."""
+        kept = {name: getattr(self, name) for name in self.kind().fields}
+        return type(self)(**{**kept, **changes})
+
+
+@typeof_impl.register(Record)
+def _typeof_record(value: Record, _context: Any) -> Any:
+    return type(value).kind()

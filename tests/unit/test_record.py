@@ -1,0 +1,157 @@
+"""State that compiled code takes as one pointer, and functions whose annotations are their signatures."""
+
+import logging
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tessella.kernel.functions import apart, compiled, inlined, one_of
+from tessella.kernel.record import ByteMatrix, Cube, Matrix, Record, SingleMatrix, Singles, Vector, Whole
+from tessella.kernel.warming import load, missing, ready, seconds, telling
+
+
+class Inner(Record):
+    rows: Matrix
+    light: SingleMatrix
+    signs: ByteMatrix
+    scale: float
+    turned: bool
+
+
+class Outer(Record):
+    inner: Inner
+    cube: Cube
+    count: int
+    which: int
+
+
+@compiled
+def product(one: Vector, two: Vector) -> float:
+    total = 0.0
+    for i in range(len(one)):
+        total += one[i] * two[i]
+    return total
+
+
+@inlined
+def doubled(value: float) -> float:
+    return 2.0 * value
+
+
+@apart
+def measure(outer: Outer, at: int) -> float:
+    inner, total = outer.inner, 0.0
+    for i in range(len(inner.rows)):
+        total += product(inner.rows[i], outer.cube[at, i])
+    outer.count += 1
+    inner.scale = doubled(total)
+    inner.turned = not inner.turned
+    return total
+
+
+@apart
+def negated(outer: Outer, at: int) -> float:
+    return -measure(outer, at)
+
+
+either = one_of(measure, negated)
+
+
+@apart
+def add_up(outer: Outer, times: int) -> float:
+    total = 0.0
+    for i in range(times):
+        total += either(outer.which, outer, i % 2) + negated(outer, 0)
+    return total
+
+
+@apart
+def both(values: Singles, numbers: Whole) -> tuple[float, int]:
+    return float(values[0]), numbers[0]
+
+
+@pytest.fixture
+def outer() -> Any:
+    rng = np.random.default_rng(0)
+    inner = Inner(rows=rng.random((3, 4)), light=np.zeros((1, 1), np.float32), signs=np.zeros((1, 1), np.int8), scale=1.5)
+    return Outer(inner=inner, cube=rng.random((2, 3, 4)), count=7)
+
+
+def test_numbers_and_arrays_are_read_and_written(outer):
+    inner = outer.inner
+    assert (outer.count, inner.scale, inner.turned) == (7, 1.5, False)
+    found = measure(outer, 1)
+    assert found == pytest.approx(np.sum(inner.rows * outer.cube[1]))
+    assert (outer.count, inner.turned) == (8, True)
+    assert inner.scale == pytest.approx(2.0 * found)
+    inner.rows[:] = 0.0
+    assert measure(outer, 1) == 0.0
+
+
+def test_an_array_may_be_replaced_between_calls(outer):
+    outer.cube = np.ones((2, 3, 4))
+    assert measure(outer, 0) == pytest.approx(outer.inner.rows.sum())
+    assert outer.replaced(cube=np.zeros((1, 3, 4))).cube.shape == (1, 3, 4)
+
+
+def test_jumps_by_name_and_by_address(outer):
+    zero, one = (np.sum(outer.inner.rows * outer.cube[at]) for at in (0, 1))
+    outer.which = measure.address
+    assert add_up(outer, 2) == pytest.approx(zero + one - 2.0 * zero)
+    outer.which = negated.address
+    assert add_up(outer, 2) == pytest.approx(-zero - one - 2.0 * zero)
+
+
+def test_functions_may_return_several_values():
+    assert both(np.array([1.5], np.float32), np.array([3])) == (1.5, 3)
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((2, 3)), np.zeros((2, 3, 4), np.float32), np.zeros((4, 3, 2)).T])
+def test_arrays_of_another_kind_are_refused(outer, wrong):
+    with pytest.raises(TypeError, match="cube of Outer"):
+        outer.cube = wrong
+
+
+def test_missing_and_unknown_fields_are_refused(outer):
+    with pytest.raises(TypeError, match="needs cube"):
+        Outer(inner=outer.inner)
+    with pytest.raises(AttributeError, match="no field"):
+        outer.other = 1
+    with pytest.raises(AttributeError):
+        _ = outer.other
+    with pytest.raises(TypeError, match="memory of this process"):
+        pickle.dumps(outer)
+
+
+def test_what_is_needed_is_known_before_anything_is_called():
+    names = [one.name.split(":")[1] for one in add_up.declared.needed]
+    assert names == ["measure", "negated", "add_up"]
+    merged = {one.name.split(":")[1] for one in measure.declared.merged}
+    assert merged == {"measure", "product", "doubled"}
+
+
+def test_the_stamp_knows_constants_and_functions_that_are_merged():
+    stamp = measure.declared.stamp
+    changed = dict(measure.declared.__dict__)
+    for name in ("stamp", "merged", "callees"):
+        measure.declared.__dict__.pop(name, None)
+    original = measure.declared.python.__globals__["product"]
+    try:
+        measure.declared.python.__globals__["product"] = doubled
+        assert measure.declared.stamp != stamp
+    finally:
+        measure.declared.python.__globals__["product"] = original
+        measure.declared.__dict__.update(changed)
+    assert measure.declared.stamp == stamp
+
+
+def test_loading_is_told_and_counted(outer, caplog):
+    before = seconds()
+    with caplog.at_level(logging.INFO, logger="tessella"), telling(lambda _: None):
+        load([add_up])
+    assert ready([add_up])
+    assert not missing([add_up, negated])
+    assert seconds() >= before
+    assert load([add_up]) == 0.0
