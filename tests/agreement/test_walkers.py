@@ -17,7 +17,7 @@ import pytest
 import tessella
 from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
-from tessella.cells.rows import HARD, LEFT, POSITION, SPLITS, THIN, leave
+from tessella.cells.old.rows import HARD, LEFT, POSITION, SPLITS, THIN, leave
 from tessella.counting.by_points import Hulls
 from tessella.counting.by_programs import DONE, Simplex
 from tessella.counting.schedule import walker_for

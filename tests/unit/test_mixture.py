@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tessella.cells.cuts import MOST_CUTS
-from tessella.cells.mixtures import MIXED, MOST_TIPS, SLACK, TIPS, mix
-from tessella.cells.rows import FEASIBLE, INFEASIBLE
+from tessella.cells.old.cuts import MOST_CUTS
+from tessella.cells.old.mixtures import MIXED, MOST_TIPS, SLACK, TIPS, mix
+from tessella.cells.old.rows import FEASIBLE, INFEASIBLE
 
 
 class Cell:

@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import climb as climbing
-from tessella.cells import cuts as zonotope
-from tessella.cells import mixtures as mixture
-from tessella.cells import rows as steps
-from tessella.cells.climb import NOISE, climb
-from tessella.cells.cuts import ADDED, CUT, MOST_CUTS, begin, descend
-from tessella.cells.mixtures import MIXED, MOST_TIPS, SEEN, SLACK, TIPS, mix
-from tessella.cells.rows import (
+from tessella.cells.old import climb as climbing
+from tessella.cells.old import cuts as zonotope
+from tessella.cells.old import mixtures as mixture
+from tessella.cells.old import rows as steps
+from tessella.cells.old.climb import NOISE, climb
+from tessella.cells.old.cuts import ADDED, CUT, MOST_CUTS, begin, descend
+from tessella.cells.old.mixtures import MIXED, MOST_TIPS, SEEN, SLACK, TIPS, mix
+from tessella.cells.old.rows import (
     DOWN,
     EDGE,
     FEASIBLE,

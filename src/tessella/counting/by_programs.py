@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import framed, tableau
-from tessella.cells import rows as steps
-from tessella.cells.rows import (
+from tessella.cells.old import framed, tableau
+from tessella.cells.old import rows as steps
+from tessella.cells.old.rows import (
     CORE,
     DEEP,
     DOWN,

@@ -74,7 +74,7 @@ def smallest_alike(tree: Tree) -> tuple[int, int]:
 
 def is_ready(free_dim: int, units: int) -> bool:
     """Whether the walker for so many free inputs, and units in the first layer, is compiled already."""
-    from tessella.cells import framed, tableau  # noqa: PLC0415  loads the compiler
+    from tessella.cells.old import framed, tableau  # noqa: PLC0415  loads the compiler
     from tessella.counting import by_points as hulls  # noqa: PLC0415  loads the compiler
     from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415

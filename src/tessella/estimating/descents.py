@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tessella.cells.rows import UNHARMFUL
+from tessella.cells.old.rows import UNHARMFUL
 from tessella.estimating import probe
 from tessella.kernel.compiling import address
 from tessella.network import Floats

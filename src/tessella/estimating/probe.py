@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import cuts as zonotope
-from tessella.cells import rows as steps
-from tessella.cells.cuts import ADDED, CUT, begin, cut, descend
-from tessella.cells.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, price
+from tessella.cells.old import cuts as zonotope
+from tessella.cells.old import rows as steps
+from tessella.cells.old.cuts import ADDED, CUT, begin, cut, descend
+from tessella.cells.old.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, price
 from tessella.kernel.compiling import calling, compiler
 from tessella.network import Floats
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import cuts as zonotope
-from tessella.cells import rows as steps
-from tessella.cells.cuts import cut
-from tessella.cells.rows import EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, UNCLEAR, combine
+from tessella.cells.old import cuts as zonotope
+from tessella.cells.old import rows as steps
+from tessella.cells.old.cuts import cut
+from tessella.cells.old.rows import EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, UNCLEAR, combine
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 

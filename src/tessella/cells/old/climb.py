@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import mixtures as mixture
-from tessella.cells import rows as steps
-from tessella.cells.mixtures import MIXED, SEEN, SLACK, deeper
-from tessella.cells.rows import (
+from tessella.cells.old import mixtures as mixture
+from tessella.cells.old import rows as steps
+from tessella.cells.old.mixtures import MIXED, SEEN, SLACK, deeper
+from tessella.cells.old.rows import (
     CLOSE,
     EDGE,
     FEASIBLE,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import rows as steps
-from tessella.cells.rows import (
+from tessella.cells.old import rows as steps
+from tessella.cells.old.rows import (
     CLOSE,
     EDGE,
     FEASIBLE,

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import rows as steps
-from tessella.cells.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, PIVOT, TESTS, UNCLEAR, is_empty
+from tessella.cells.old import rows as steps
+from tessella.cells.old.rows import CLOSE, EDGE, FEASIBLE, INFEASIBLE, ITERATIONS, MARGIN, PIVOT, TESTS, UNCLEAR, is_empty
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tessella.cells import rows as steps
-from tessella.cells.rows import CLOSE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, is_negative
+from tessella.cells.old import rows as steps
+from tessella.cells.old.rows import CLOSE, FEASIBLE, INFEASIBLE, MARGIN, PIVOT, UNCLEAR, combine, is_negative
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 
