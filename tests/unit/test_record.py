@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tessella.kernel.functions import apart, compiled, inlined, one_of
+from tessella.kernel.functions import address_of, apart, by_address, compiled, inlined, one_of
 from tessella.kernel.record import ByteMatrix, Cube, Matrix, Record, SingleMatrix, Singles, Vector, Whole
 from tessella.kernel.warming import load, missing, ready, seconds, telling
 
@@ -67,6 +67,15 @@ def add_up(outer: Outer, times: int) -> float:
     return total
 
 
+@by_address
+def step(outer: Outer, at: int) -> float: ...
+
+
+@apart
+def twice(outer: Outer, at: int) -> float:
+    return step(outer.which, outer, at) + step(outer.which, outer, at)
+
+
 @apart
 def both(values: Singles, numbers: Whole) -> tuple[float, int]:
     return float(values[0]), numbers[0]
@@ -102,6 +111,22 @@ def test_jumps_by_name_and_by_address(outer):
     assert add_up(outer, 2) == pytest.approx(zero + one - 2.0 * zero)
     outer.which = negated.address
     assert add_up(outer, 2) == pytest.approx(-zero - one - 2.0 * zero)
+
+
+def test_a_step_is_whatever_function_has_its_annotations(outer):
+    found = measure(outer, 1)
+    outer.which = address_of(step, measure)
+    assert twice(outer, 1) == pytest.approx(2.0 * found)
+    outer.which = address_of(step, negated)
+    assert twice(outer, 1) == pytest.approx(-2.0 * found)
+    with pytest.raises(TypeError, match="another signature"):
+        address_of(step, both)
+
+
+def test_what_is_not_there_is_an_empty_record():
+    empty = Outer.empty()
+    assert (empty.cube.shape, empty.inner.rows.shape, empty.inner.light.dtype, empty.count) == ((0, 0, 0), (0, 0), np.float32, 0)
+    assert measure(empty, 0) == 0.0
 
 
 def test_functions_may_return_several_values():

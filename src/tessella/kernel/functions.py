@@ -124,7 +124,7 @@ class Function:
             digest.update(repr((part.name, part.signature, code.co_code.hex(), code.co_consts, code.co_names)).encode())
             digest.update(repr(part.dispatcher.targetoptions.get("inline", "")).encode())
             for value in _globals(part.python):
-                if isinstance(declared := getattr(value, "declared", None), Function):
+                if isinstance(declared := getattr(value, "declared", getattr(value, "shape", None)), Function):
                     digest.update(repr((declared.name, declared.signature)).encode())
                 elif isinstance(value, int | float | tuple | str) or type(value).__module__ == "numpy":
                     digest.update(repr(value).encode())
@@ -249,6 +249,31 @@ class Apart:
 def apart(python: Any) -> Apart:
     """Declare a large compiled function: it is compiled once, and callers jump to it."""
     return Apart(python)
+
+
+def by_address(python: Any) -> Any:
+    """Declare how a step is called that a run chooses: a function of annotations alone, whose docstring says what the step has to do.
+
+    Compiled code calls ``step(address, ...)``, where the address is `address_of` (step, function apart) that does it, and only that one needs to be compiled.
+    """
+    shape = Function(python, None, is_apart=True)
+
+    @intrinsic
+    def call(_: Any, place: Any, *given: Any) -> Any:
+        result, write = _jump(shape, given, by_address=True)
+        return result.return_type(place, *result.args), write
+
+    step: Any = call
+    step.shape = shape
+    return step
+
+
+def address_of(step: Any, function: Apart) -> int:
+    """Where a function is that does a step declared by `by_address`; it is loaded, compiled if need be."""
+    if function.declared.signature != step.shape.signature:
+        msg = f"{function.declared.name} has another signature than {step.shape.name}"
+        raise TypeError(msg)
+    return function.address
 
 
 def one_of(*functions: Apart) -> Any:

@@ -183,11 +183,21 @@ class Record:
             setattr(self, name, value)
 
     @classmethod
+    def empty(cls) -> Self:
+        """A record for what a run does not have: all arrays are of size 0, all numbers 0, all records empty."""
+        given = dict[str, Any]()
+        for (name, field), hint in zip(cls.kind().fields.items(), _hints(cls).values(), strict=True):
+            if isinstance(field, types.Array):
+                given[name] = np.zeros((0,) * field.ndim, dtype=str(field.dtype))
+            elif isinstance(field, RecordType):
+                given[name] = hint.empty()
+        return cls(**given)
+
+    @classmethod
     def kind(cls) -> Any:
         """Its type in compiled code; one object for each class."""
         if "_kind" not in cls.__dict__ or cls._kind is None:
-            hints = get_type_hints(cls, include_extras=True)
-            fields = tuple((name, numba_type(hint)) for name, hint in hints.items() if not name.startswith("_"))
+            fields = tuple((name, numba_type(hint)) for name, hint in _hints(cls).items())
             cls._kind = RecordType(f"{cls.__module__}.{cls.__qualname__}", fields)
         return cls._kind
 
@@ -247,6 +257,11 @@ class Record:
         """A copy with other fields; arrays are shared."""
         kept = {name: getattr(self, name) for name in self.kind().fields}
         return type(self)(**{**kept, **changes})
+
+
+def _hints(cls: type[Record]) -> dict[str, Any]:
+    """The annotations of a record's fields."""
+    return {name: hint for name, hint in get_type_hints(cls, include_extras=True).items() if not name.startswith("_")}
 
 
 @typeof_impl.register(Record)
