@@ -26,10 +26,8 @@ class Stability:
 
     Parameters
     ----------
-    network
-        The network.
-    domain
-        Where.
+    network, domain
+        Of what, and where.
     bounds
         The proved bounds on the preactivations that decide it.
     """
@@ -141,10 +139,8 @@ def stability(  # noqa: PLR0913  one keyword per option
 
     Parameters
     ----------
-    network
-        The network.
-    domain
-        Where.
+    network, domain
+        Of what, and where.
     method
         ``"interval"``, ``"linear"``, ``"lp"`` or ``"milp"``: slower ones prove more units stable.
     seconds_per_unit

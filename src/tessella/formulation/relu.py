@@ -44,10 +44,8 @@ class Formulation:
 
     Parameters
     ----------
-    network
-        The network.
-    domain
-        Where.
+    network, domain
+        Of what, and where.
     bounds
         The proved bounds that became H and H-bar.
     model
@@ -125,10 +123,8 @@ def formulate(  # noqa: PLR0913  one keyword per option
 
     Parameters
     ----------
-    network
-        The network.
-    domain
-        Where.
+    network, domain
+        Of what, and where.
     bounds
         Proved bounds on the preactivations over the domain.
     positivity

@@ -1,7 +1,6 @@
 """From files and objects to `Network` and `Domain`; every format's own package is imported when it is needed."""
 
 import math
-import operator
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +9,7 @@ from typing import Any
 
 from tessella.domain import Box
 from tessella.errors import DomainError, FileError, FileMissing, OptionError, UnsupportedModel
-from tessella.importers.door import existing_file, refuse_pickle
+from tessella.importers.door import checked_shape, existing_file, refuse_pickle
 from tessella.network import Network
 
 _PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
@@ -43,7 +42,7 @@ def load(
     >>> load([([[1.0], [-1.0]], [0.0, 0.5]), ([[1.0, 1.0]], [0.0])])
     Network(1-2-1, 2 ReLUs, 7 parameters)
     """
-    shape = None if input_shape is None else _checked_shape(input_shape)
+    shape = None if input_shape is None else checked_shape(input_shape)
     is_path = isinstance(source, (str, os.PathLike))
     network = _load_file(source, shape, output) if is_path else _load_object(source, shape, output)
     if shape is not None and math.prod(shape) != network.input_dim:
@@ -78,18 +77,6 @@ def load_domain(path: str | os.PathLike[str]) -> Box:
         msg = f"{path}: the property has {1 + len(others)} input boxes; load_domains gives them all"
         raise DomainError(msg)
     return box
-
-
-def _checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    try:
-        sizes = tuple(operator.index(size) for size in shape)
-    except TypeError as error:
-        msg = f"input_shape must be a list of whole numbers such as (1, 28, 28), got {shape!r}"
-        raise OptionError(msg) from error
-    if not sizes or min(sizes) < 1:
-        msg = f"input_shape must have sizes of at least 1, got {shape!r}"
-        raise OptionError(msg)
-    return sizes
 
 
 def _load_file(path: str | os.PathLike[str], shape: tuple[int, ...] | None, output: str | None) -> Network:

@@ -1,12 +1,13 @@
 """The door of every importer: files that exist, and errors in one line whatever a parser throws."""
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
+from operator import index
 from pathlib import Path
 from typing import NoReturn
 
-from tessella.errors import FileError, FileMissing, TessellaError
+from tessella.errors import FileError, FileMissing, OptionError, TessellaError
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:
@@ -60,6 +61,19 @@ def reading(name: str, kind: str, failure: type[TessellaError] = FileError) -> G
         advice = "; is the file complete?" if failure is FileError else ""
         msg = f"{name}: cannot be read as {kind} ({reason}){advice}"
         raise failure(msg) from error
+
+
+def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """The sizes of one input's shape."""
+    try:
+        sizes = tuple(index(size) for size in shape)
+    except TypeError as error:
+        msg = f"input_shape={shape!r} is no shape; pass whole numbers, such as input_shape=(1, 28, 28)"
+        raise OptionError(msg) from error
+    if not sizes or min(sizes) < 1:
+        msg = f"input_shape={shape!r} has no size, or one below 1; pass the shape of one input, such as input_shape=(1, 28, 28)"
+        raise OptionError(msg)
+    return sizes
 
 
 def refuse_pickle(path: str | os.PathLike[str]) -> NoReturn:

@@ -2,7 +2,6 @@
 
 import importlib.util
 import logging
-import operator
 import os
 import re
 import warnings
@@ -14,7 +13,7 @@ import numpy as np
 
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
-from tessella.importers.door import existing_file, reading
+from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.keras_archive import inspect
 from tessella.importers.keras_layers import Context, apply_layer, apply_operation
 from tessella.importers.trace import Tensor, Trace
@@ -160,7 +159,7 @@ def _check_kind(keras: Any, model: Any, what: str) -> None:
 
 def _one_shape(model: Any, input_shape: Sequence[int] | None) -> tuple[int, ...]:
     """The shape of one input, from the model and from the caller, where they agree."""
-    asked = None if input_shape is None else _whole_numbers(input_shape)
+    asked = None if input_shape is None else checked_shape(input_shape)
     inputs = _inputs(model)
     if not inputs:
         if asked is None:
@@ -192,18 +191,6 @@ def _inputs(model: Any) -> list[Any]:
         return list(model.inputs)
     except AttributeError:  # a Sequential model that is not built
         return []
-
-
-def _whole_numbers(shape: Sequence[int]) -> tuple[int, ...]:
-    try:
-        sizes = tuple(operator.index(size) for size in shape)
-    except TypeError as error:
-        msg = f"input_shape must be a list of whole numbers such as (28, 28, 1), got {shape!r}"
-        raise OptionError(msg) from error
-    if min(sizes, default=1) < 1:
-        msg = f"input_shape must have sizes of at least 1, got {shape!r}"
-        raise OptionError(msg)
-    return sizes
 
 
 class _Reader:

@@ -12,12 +12,11 @@ from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from inspect import Parameter, signature
 from math import prod
-from operator import index
 from typing import Any
 
 from tessella.errors import ConversionMismatch, MissingPackage, OptionError, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
-from tessella.importers.door import existing_file, reading
+from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.linear_maps import check_size
 from tessella.importers.torch_archive import read_graph
 from tessella.importers.torch_call import first_line, numbers
@@ -49,7 +48,7 @@ def from_module(module: Any, input_shape: Sequence[int] | None = None) -> Networ
     name = type(module).__name__
     with reading(name, "a network", UnsupportedModel), _quiet(), torch.no_grad():
         ready = _ready(torch, module, name)
-        shape = _inferred_shape(torch, ready, name) if input_shape is None else _given_shape(input_shape)
+        shape = _inferred_shape(torch, ready, name) if input_shape is None else checked_shape(input_shape)
         check_size(prod(shape), "the model's input")
         dtype = _dtype(torch, ready)
         program = _exported(torch, ready, name, torch.randn((1, *shape), dtype=dtype, generator=torch.Generator().manual_seed(0)))
@@ -197,18 +196,6 @@ def _inferred_shape(torch: Any, module: Any, name: str) -> tuple[int, ...]:
         "pass the shape of one input without its batch axis, such as input_shape=(1, 28, 28)"
     )
     raise OptionError(msg)
-
-
-def _given_shape(shape: Sequence[int]) -> tuple[int, ...]:
-    try:
-        sizes = tuple(index(size) for size in ([shape] if isinstance(shape, int) else shape))
-    except TypeError as error:
-        msg = f"input_shape={shape!r} is no shape; pass whole numbers, such as input_shape=(1, 28, 28)"
-        raise OptionError(msg) from error
-    if min(sizes, default=1) < 1:
-        msg = f"input_shape={shape!r} has a size below 1; pass the shape of one input, such as input_shape=(1, 28, 28)"
-        raise OptionError(msg)
-    return sizes
 
 
 def _exported(torch: Any, module: Any, name: str, example: Any) -> Any:

@@ -1,5 +1,6 @@
 """One repetition with a solver, as the paper has it: parity constraints are rows that are added to a search while it runs."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -8,7 +9,7 @@ import numpy as np
 
 from tessella.errors import SolverError
 from tessella.formulation.model import Model, Row
-from tessella.formulation.parity import Echelon, Parity, bits, exclusion, parity_rows
+from tessella.formulation.parity import Echelon, Parity, bits, exclusion, parities, parity_rows
 from tessella.network import Floats, Mask
 from tessella.probable.search import Outcome
 from tessella.solvers.base import LazySolver, Status
@@ -110,7 +111,55 @@ class Cuts:
         return parity_rows(parity, self.columns)
 
 
-def repeat(solver: LazySolver, model: Model, cuts: Cuts) -> Outcome | None:
+class BySolver(ABC):
+    """Repetitions by a solver: what `tessella.probable.run.Job` asks of a network's and of a problem's.
+
+    Who derives from it has ``model``, ``columns`` (binary, to count on), ``solver`` and ``derived``, and says by `confirmation` which assignments are ones.
+    """
+
+    __slots__ = ()
+    model: Model
+    columns: tuple[int, ...]
+    solver: LazySolver
+    derived: int
+
+    @property
+    def threads(self) -> int:
+        """One: solvers call back into Python."""
+        return 1
+
+    @abstractmethod
+    def confirmation(self) -> Confirm:
+        """Says whether assignments are ones."""
+
+    def worker(self) -> "Repeater":
+        """Somebody to solve."""
+        return Repeater(self, self.confirmation())
+
+
+class Repeater:
+    """Does repetitions with a solver.
+
+    Parameters
+    ----------
+    job
+        What is solved.
+    confirm
+        Says whether an assignment is one.
+    """
+
+    def __init__(self, job: BySolver, confirm: Confirm) -> None:
+        """Remember both."""
+        self._job, self._confirm = job, confirm
+
+    def repeat(self, size: int, seed: np.random.SeedSequence, stopped: Callable[[], bool]) -> Outcome | None:
+        """Draw constraints of so many variables until nothing is left; None if it was stopped before."""
+        job = self._job
+        cuts = Cuts(job.columns, parities(len(job.columns), size, seed), self._confirm, stopped, job.derived)
+        return _repeat(job.solver, job.model, cuts)
+
+
+def _repeat(solver: LazySolver, model: Model, cuts: Cuts) -> Outcome | None:
     """Draw constraints until the solver finds nothing any more; None if it was stopped before."""
     try:
         status = solver.exhaust(model, cuts, stopped=cuts.stopped)

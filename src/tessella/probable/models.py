@@ -11,13 +11,11 @@ import numpy as np
 
 from tessella.errors import OptionError
 from tessella.formulation.model import Model
-from tessella.formulation.parity import parities
 from tessella.network import Floats, Mask
-from tessella.probable.lazy import Cuts, repeat
+from tessella.probable.lazy import SHORT, BySolver
 from tessella.probable.networks import check_solver, fitting, repeated
 from tessella.probable.result import MIPBound, Status, Subject
-from tessella.probable.run import Worker, plan
-from tessella.probable.search import Outcome
+from tessella.probable.run import plan
 from tessella.result import Counted
 from tessella.solvers.base import LazySolver, Solver, without_objective
 from tessella.solvers.base import Status as SolverStatus
@@ -139,7 +137,7 @@ def _first(problem: Problem, job: "Counting", seconds: float | None) -> tuple[So
 
 
 @dataclass(frozen=True, slots=True)
-class Counting:
+class Counting(BySolver):
     """Repetitions by a solver on a problem.
 
     Parameters
@@ -150,11 +148,14 @@ class Counting:
         The columns to count on.
     solver
         Who searches.
+    derived
+        See `tessella.probable.lazy.Cuts`.
     """
 
     model: Model
     columns: tuple[int, ...]
     solver: LazySolver
+    derived: int = SHORT
 
     @property
     def finder(self) -> Solver:
@@ -170,24 +171,9 @@ class Counting:
             digest.update(np.ascontiguousarray(part).tobytes())
         return f"{self.solver!r} {digest.hexdigest()}"
 
-    @property
-    def threads(self) -> int:
-        """One: solvers call back into Python."""
-        return 1
-
-    def worker(self) -> Worker:
-        """Somebody to solve."""
-        return _Solver(self)
-
-
-class _Solver:
-    def __init__(self, job: Counting) -> None:
-        self._job, self._confirm = job, Confirmation(job)
-
-    def repeat(self, size: int, seed: np.random.SeedSequence, stopped: Callable[[], bool]) -> Outcome | None:
-        job = self._job
-        cuts = Cuts(job.columns, parities(len(job.columns), size, seed), self._confirm, stopped)
-        return repeat(job.solver, job.model, cuts)
+    def confirmation(self) -> "Confirmation":
+        """Says whether assignments extend to solutions."""
+        return Confirmation(self)
 
 
 class Confirmation:

@@ -14,12 +14,11 @@ from tessella.counting.checkpoint import domain_digest
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
-from tessella.formulation.parity import parities
 from tessella.network import Floats, Mask, Network
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
 from tessella.preactivation import Method, PreactivationBounds
-from tessella.probable.lazy import SHORT, Cuts, repeat
+from tessella.probable.lazy import SHORT, BySolver, Confirm
 from tessella.probable.result import MIPBound, Status, Subject
 from tessella.probable.run import Job, Plan, Run, Worker, plan
 from tessella.probable.search import Outcome, Seeker
@@ -188,7 +187,7 @@ class Searching:
 
 
 @dataclass(frozen=True, slots=True)
-class Solving:
+class Solving(BySolver):
     """Repetitions by a solver on the formulation of a network.
 
     Parameters
@@ -216,27 +215,17 @@ class Solving:
         """The same for the same network on the same domain, and solver."""
         return f"{self.solver!r} {self.derived} {self.tree.network.fingerprint} {domain_digest(self.tree.domain)}"
 
-    @property
-    def threads(self) -> int:
-        """One: solvers call back into Python."""
-        return 1
-
-    def worker(self) -> Worker:
-        """Somebody to solve."""
-        return _Solver(self)
+    def confirmation(self) -> Confirm:
+        """Says whether a pattern is that of a region."""
+        return _Confirmation(self.tree)
 
 
-class _Solver:
-    def __init__(self, job: Solving) -> None:
-        self._job, self._prove = job, Proof(job.tree.network, job.tree.domain)
+class _Confirmation:
+    def __init__(self, tree: Tree) -> None:
+        self._network, self._prove = tree.network, Proof(tree.network, tree.domain)
 
-    def repeat(self, size: int, seed: np.random.SeedSequence, stopped: Callable[[], bool]) -> Outcome | None:
-        job = self._job
-        cuts = Cuts(job.columns, parities(job.tree.units, size, seed), self._confirm, stopped, job.derived)
-        return repeat(job.solver, job.model, cuts)
-
-    def _confirm(self, states: Mask, _: Floats) -> bool:
-        proved = self._prove(states, *walls(self._job.tree.network, states))
+    def __call__(self, states: Mask, _: Floats) -> bool:
+        proved = self._prove(states, *walls(self._network, states))
         return proved is not None and np.array_equal(proved[0], states)
 
 

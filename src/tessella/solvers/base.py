@@ -149,6 +149,26 @@ def check_options(threads: int, feasibility: float) -> None:
         raise OptionError(msg)
 
 
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What can be set of a solver.
+
+    Parameters
+    ----------
+    threads
+        How many threads one problem may use.
+    feasibility
+        By how much rows and whole numbers may be missed.
+    """
+
+    threads: int = 1
+    feasibility: float = FEASIBILITY
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_options(self.threads, self.feasibility)
+
+
 def check_seconds(seconds: float | None) -> None:
     """Raise unless this is a time limit."""
     if seconds is not None and not seconds > 0.0:

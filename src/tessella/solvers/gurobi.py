@@ -11,52 +11,27 @@ import numpy as np
 from tessella.errors import SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
-from tessella.solvers.base import (
-    FEASIBILITY,
-    Cut,
-    Solution,
-    Status,
-    check_options,
-    check_seconds,
-    checked_rows,
-    failures,
-    linear_bound,
-    outward,
-    package,
-    settled,
-    without_objective,
-)
+from tessella.solvers import base
+from tessella.solvers.base import Cut, Settings, Solution, Status
 
 _TOO_LARGE, _NO_LICENCE = 10010, 10009  # error codes
 _INFINITE = 1e20  # and what is larger
 
 
 @dataclass(frozen=True, slots=True)
-class Gurobi:
+class Gurobi(Settings):
     """The solver Gurobi; commercial, the free licence of its package takes up to 2,000 columns and 2,000 rows.
 
-    Parameters
-    ----------
-    threads
-        How many threads one problem may use.
-    feasibility
-        By how much rows and whole numbers may be missed.
+    Its settings are those of `tessella.solvers.base.Settings`.
     """
-
-    threads: int = 1
-    feasibility: float = FEASIBILITY
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_options(self.threads, self.feasibility)
 
     def solve(self, model: Model, *, seconds: float | None = None, relaxed: bool = False) -> Solution:
         """Solve a problem; see `Solver.solve`."""
-        check_seconds(seconds)
+        base.check_seconds(seconds)
         start = time.perf_counter()
-        gurobipy = package("gurobipy", "Gurobi")
+        gurobipy = base.package("gurobipy", "Gurobi")
         whole = bool(model.integer.any()) and not relaxed
-        with failures("Gurobi"), _licence(gurobipy, model), gurobipy.Env(empty=True) as settings:
+        with base.failures("Gurobi"), _licence(gurobipy, model), gurobipy.Env(empty=True) as settings:
             for name, value in self._options(seconds).items():
                 settings.setParam(name, value)
             settings.start()
@@ -66,15 +41,15 @@ class Gurobi:
                 if solver.Status == gurobipy.GRB.INTERRUPTED:
                     raise KeyboardInterrupt
                 if solver.Status == gurobipy.GRB.INF_OR_UNBD:
-                    return Solution(settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
+                    return Solution(base.settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
                 return _read(gurobipy, solver, variables, rows, model, start, whole=whole)
 
     def exhaust(
         self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
     ) -> Status:
         """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`."""
-        check_seconds(seconds)
-        gurobipy, error = package("gurobipy", "Gurobi"), list[BaseException]()
+        base.check_seconds(seconds)
+        gurobipy, error = base.package("gurobipy", "Gurobi"), list[BaseException]()
         codes = gurobipy.GRB
 
         def visit(solver: Any, where: int) -> None:
@@ -87,12 +62,12 @@ class Gurobi:
                 error.append(found)
                 solver.terminate()
 
-        with failures("Gurobi"), _licence(gurobipy, model), gurobipy.Env(empty=True) as settings:
+        with base.failures("Gurobi"), _licence(gurobipy, model), gurobipy.Env(empty=True) as settings:
             for name, value in {**self._options(seconds), "LazyConstraints": 1}.items():
                 settings.setParam(name, value)
             settings.start()
             with gurobipy.Model(model.name, env=settings) as solver:
-                _load(gurobipy, solver, without_objective(model), whole=True)
+                _load(gurobipy, solver, base.without_objective(model), whole=True)
                 solver.optimize(visit)
                 status = solver.Status
         if error:
@@ -156,7 +131,7 @@ def _load(gurobipy: Any, solver: Any, model: Model, *, whole: bool) -> tuple[Any
 def _add_lazily(gurobipy: Any, solver: Any, cut: Cut) -> None:
     """Add the rows against a solution, in a callback."""
     columns = solver.getVars()
-    for row in checked_rows(cut(np.array(solver.cbGetSolution(columns), dtype=np.float64))):
+    for row in base.checked_rows(cut(np.array(solver.cbGetSolution(columns), dtype=np.float64))):
         total = gurobipy.LinExpr(row.coefficients, [columns[column] for column in row.columns])
         if row.lower > -np.inf:
             solver.cbLazy(total >= row.lower)
@@ -192,5 +167,5 @@ def _read(  # noqa: PLR0913, PLR0917  what is read, and what it is read for
         if found:
             for constraints, places in rows:
                 duals[places] += constraints.Pi
-        bound = linear_bound(model, duals, objective)
-    return Solution(status, objective, outward(model, bound, objective), values, time.perf_counter() - start)
+        bound = base.linear_bound(model, duals, objective)
+    return Solution(status, objective, base.outward(model, bound, objective), values, time.perf_counter() - start)

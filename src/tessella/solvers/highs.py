@@ -11,41 +11,16 @@ import numpy as np
 from tessella.errors import SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
-from tessella.solvers.base import (
-    FEASIBILITY,
-    Cut,
-    Solution,
-    Status,
-    check_options,
-    check_seconds,
-    checked_rows,
-    failures,
-    linear_bound,
-    outward,
-    package,
-    settled,
-    without_objective,
-)
+from tessella.solvers import base
+from tessella.solvers.base import Cut, Settings, Solution, Status
 
 
 @dataclass(frozen=True, slots=True)
-class HiGHS:
+class HiGHS(Settings):
     """The solver HiGHS; free, and quick on linear problems and on bounds of units.
 
-    Parameters
-    ----------
-    threads
-        How many threads one problem may use.
-    feasibility
-        By how much rows and whole numbers may be missed.
+    Its settings are those of `tessella.solvers.base.Settings`.
     """
-
-    threads: int = 1
-    feasibility: float = FEASIBILITY
-
-    def __post_init__(self) -> None:
-        """Check the settings."""
-        check_options(self.threads, self.feasibility)
 
     def solve(self, model: Model, *, seconds: float | None = None, relaxed: bool = False) -> Solution:
         """Solve a problem; see `Solver.solve`.
@@ -53,15 +28,15 @@ class HiGHS:
         It runs in a thread of its own, because HiGHS keeps the number of threads of the first problem that a thread solves,
         and refuses every other.
         """
-        check_seconds(seconds)
+        base.check_seconds(seconds)
         start = time.perf_counter()
-        highspy, whole = package("highspy", "HiGHS"), bool(model.integer.any()) and not relaxed
-        with failures("HiGHS"), ThreadPoolExecutor(1) as own:
+        highspy, whole = base.package("highspy", "HiGHS"), bool(model.integer.any()) and not relaxed
+        with base.failures("HiGHS"), ThreadPoolExecutor(1) as own:
             solver = self._load(highspy, model, seconds, whole=whole)
             own.submit(solver.run).result()
             status = solver.getModelStatus()
             if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
-                return Solution(settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
+                return Solution(base.settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
             return _read(highspy, solver, model, start, whole=whole)
 
     def exhaust(
@@ -71,24 +46,24 @@ class HiGHS:
 
         HiGHS takes no rows during a search, so each solution is the first one of a search of its own.
         """
-        check_seconds(seconds)
+        base.check_seconds(seconds)
         end = np.inf if seconds is None else time.perf_counter() + seconds
-        highspy = package("highspy", "HiGHS")
-        with failures("HiGHS"):
-            solver = self._load(highspy, without_objective(model), None, whole=True)
+        highspy = base.package("highspy", "HiGHS")
+        with base.failures("HiGHS"):
+            solver = self._load(highspy, base.without_objective(model), None, whole=True)
             solver.setOptionValue("mip_max_improving_sols", 1)
             if stopped is not None:
                 solver.cbMipInterrupt.subscribe(lambda event: event.interrupt() if stopped() else None)
         with ThreadPoolExecutor(1) as own:
             while (left := end - time.perf_counter()) > 0.0 and not (stopped is not None and stopped()):
-                with failures("HiGHS"):
+                with base.failures("HiGHS"):
                     solver.clearSolver()
                     solver.setOptionValue("time_limit", solver.getRunTime() + left)
                     own.submit(solver.run).result()
                     found = _first(highspy, solver)
                 if isinstance(found, Status):
                     return found
-                for row in checked_rows(cut(found)):
+                for row in base.checked_rows(cut(found)):
                     places, values = np.array(row.columns, dtype=np.int32), np.array(row.coefficients)
                     solver.addRow(row.lower, row.upper, len(places), places, values)
         return Status.STOPPED
@@ -164,5 +139,5 @@ def _read(highspy: Any, solver: Any, model: Model, start: float, *, whole: bool)
         bound = float(info.mip_dual_bound)
     else:
         duals: Floats = np.array(found.row_dual, dtype=np.float64)
-        bound = linear_bound(model, duals, objective if status is Status.OPTIMAL else None)
-    return Solution(status, objective, outward(model, bound, objective), values, time.perf_counter() - start)
+        bound = base.linear_bound(model, duals, objective if status is Status.OPTIMAL else None)
+    return Solution(status, objective, base.outward(model, bound, objective), values, time.perf_counter() - start)

@@ -14,20 +14,8 @@ import numpy as np
 from tessella.errors import OptionError, SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
-from tessella.solvers.base import (
-    FEASIBILITY,
-    Cut,
-    Solution,
-    Status,
-    check_options,
-    check_seconds,
-    checked_rows,
-    failures,
-    outward,
-    package,
-    settled,
-    without_objective,
-)
+from tessella.solvers import base
+from tessella.solvers.base import Cut, Solution, Status
 
 _STATUSES = {
     "optimal": Status.OPTIMAL,
@@ -68,21 +56,21 @@ class SCIP:
 
     threads: int = 1
     seed: int = 0
-    feasibility: float = FEASIBILITY
+    feasibility: float = base.FEASIBILITY
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_options(self.threads, self.feasibility)
+        base.check_options(self.threads, self.feasibility)
         if not 0 <= self.seed < 2**31:
             msg = f"the seed must lie between 0 and 2**31 - 1, got {self.seed!r}"
             raise OptionError(msg)
 
     def solve(self, model: Model, *, seconds: float | None = None, relaxed: bool = False) -> Solution:
         """Solve a problem; see `Solver.solve`."""
-        check_seconds(seconds)
+        base.check_seconds(seconds)
         start = time.perf_counter()
-        pyscipopt = package("pyscipopt", "SCIP")
-        with failures("SCIP"):
+        pyscipopt = base.package("pyscipopt", "SCIP")
+        with base.failures("SCIP"):
             solver = pyscipopt.Model(model.name)
             self._set(solver, seconds)
             variables = _load(pyscipopt, solver, model, relaxed=relaxed)
@@ -90,7 +78,7 @@ class SCIP:
             text = str(solver.getStatus())
             if text == "userinterrupt":
                 raise KeyboardInterrupt
-            status = settled(self, model, seconds, relaxed=relaxed) if text == "inforunbd" else _STATUSES.get(text)
+            status = base.settled(self, model, seconds, relaxed=relaxed) if text == "inforunbd" else _STATUSES.get(text)
             if status is None:
                 msg = f"SCIP ended with {text!r}; try another solver"
                 raise SolverError(msg)
@@ -127,14 +115,14 @@ class SCIP:
         >>> SCIP().assignments(model, [0, 1], lambda values: found.append(values.round().tolist())), sorted(found)
         (True, [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
         """
-        check_seconds(seconds)
+        base.check_seconds(seconds)
         if sorted(columns) != np.flatnonzero(model.integer).tolist():
             msg = (
                 f"{len(columns)} columns were named, but the problem has {int(model.integer.sum())} integer ones; name just these"
             )
             raise OptionError(msg)
-        pyscipopt = package("pyscipopt", "SCIP")
-        with failures("SCIP"):
+        pyscipopt = base.package("pyscipopt", "SCIP")
+        with base.failures("SCIP"):
             solver = pyscipopt.Model(model.name)
             self._set(solver, seconds)
             solver.setHeuristics(pyscipopt.SCIP_PARAMSETTING.OFF)
@@ -173,14 +161,14 @@ class SCIP:
         >>> SCIP().exhaust(model, cut).value, sorted(found)
         ('infeasible', [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
         """
-        check_seconds(seconds)
-        pyscipopt = package("pyscipopt", "SCIP")
-        with failures("SCIP"):
+        base.check_seconds(seconds)
+        pyscipopt = base.package("pyscipopt", "SCIP")
+        with base.failures("SCIP"):
             solver = pyscipopt.Model(model.name)
             self._set(solver, seconds)
             solver.setHeuristics(pyscipopt.SCIP_PARAMSETTING.OFF)
             solver.setParams({**_LAZY, "misc/catchctrlc": False})
-            variables = _load(pyscipopt, solver, without_objective(model), relaxed=False)
+            variables = _load(pyscipopt, solver, base.without_objective(model), relaxed=False)
             lazy = _Lazy(variables, np.flatnonzero(model.integer).tolist(), cut, stopped)
             last = {"enfopriority": -9_999_990, "chckpriority": -9_999_990, "propfreq": 1}
             solver.includeConshdlr(lazy.handler(pyscipopt), "lazy", "cuts every solution off", needscons=False, **last)
@@ -274,7 +262,7 @@ def _read(solver: Any, variables: list[Any], model: Model, status: Status, start
         objective = float(solver.getSolObjVal(best))
     bound = float(solver.getDualbound())
     bound = math.copysign(math.inf, bound) if solver.isInfinity(abs(bound)) else bound
-    return Solution(status, objective, outward(model, bound, objective), values, time.perf_counter() - start)
+    return Solution(status, objective, base.outward(model, bound, objective), values, time.perf_counter() - start)
 
 
 @dataclass(slots=True)
@@ -353,7 +341,7 @@ class _Lazy:
         """Add the rows against the solution of a node; False if the search is to end."""
         try:
             values = np.array([model.getSolVal(None, variable) for variable in self.variables], dtype=np.float64)
-            for row in checked_rows(self.cut(values)):
+            for row in base.checked_rows(self.cut(values)):
                 terms = zip(row.coefficients, row.columns, strict=True)
                 total = pyscipopt.quicksum(value * self.variables[column] for value, column in terms)
                 if row.lower == row.upper:

@@ -33,21 +33,15 @@ def tighten(  # noqa: PLR0913  one keyword per option
 
     Parameters
     ----------
-    network
-        The network.
-    domain
-        Where.
+    network, domain
+        Of what, and where.
     method
         ``"interval"``: interval arithmetic, exact in the first layer of a box.  ``"linear"``: linear bounds substituted backwards.
         ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
         every unit that is not yet decided: the smallest H and H-bar.  What misses them by more than 1e-6 of the unit's size is
         counted in `unproved`.
-    seconds_per_unit
-        After this time a unit keeps the bounds that are proved so far.
-    executor
-        Where units of one layer are worked on side by side; any `concurrent.futures.Executor`.
-    progress
-        Called with the number of units done and their total.
+    seconds_per_unit, executor, progress
+        As in `tessella.stability`.
 
     Examples
     --------

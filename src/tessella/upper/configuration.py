@@ -61,10 +61,8 @@ def montufar_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
 
     Parameters
     ----------
-    network
-        A `Network`, or the number of inputs if `widths` are given.
-    widths
-        ReLUs per layer.
+    network, widths
+        As in `raghu_bound`.
 
     Examples
     --------
@@ -81,10 +79,8 @@ def configuration_bound(network: Shape, widths: Sequence[int] | None = None) -> 
 
     Parameters
     ----------
-    network
-        A `Network`, or the number of inputs if `widths` are given.
-    widths
-        ReLUs per layer.
+    network, widths
+        As in `raghu_bound`.
 
     Examples
     --------

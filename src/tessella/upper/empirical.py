@@ -103,10 +103,8 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
 
     Parameters
     ----------
-    network
-        The network.
-    domain
-        Where.
+    network, domain
+        Of what, and where.
     stability
         The units that never change their state there, if they are known.
     method
