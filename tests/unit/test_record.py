@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 from tessella.kernel.functions import address_of, apart, by_address, compiled, inlined, one_of
 from tessella.kernel.record import ByteMatrix, Cube, Matrix, Record, SingleMatrix, Singles, Vector, Whole
@@ -180,3 +181,12 @@ def test_loading_is_told_and_counted(outer, caplog):
     assert not missing([add_up, negated])
     assert seconds() >= before
     assert load([add_up]) == 0.0
+
+
+def test_arrays_with_gaps_are_refused_by_functions():
+    assert product(np.ones(3), np.arange(3.0)) == 3.0
+    with pytest.raises(TypingError, match="product takes"):
+        product(np.ones((3, 2))[:, 0], np.arange(3.0))
+    fixed = np.ones(3)
+    fixed.flags.writeable = False
+    assert product(fixed, np.arange(3.0)) == 3.0

@@ -25,11 +25,12 @@ from typing import Any, get_type_hints
 import llvmlite.binding as llvm
 from numba import config, njit, types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import intrinsic
 
-from tessella.kernel.record import numba_type
-from tessella.kernel.shelf import Shelf, shelf_for
+from tessella.kernel.record import RecordType, numba_type
+from tessella.kernel.shelf import Nowhere, Shelf, shelf_for
 
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
@@ -145,8 +146,12 @@ class Function:
         for one in self.needed:
             one.compile()
 
-    def compile(self, _asked: Any = None) -> Any:
+    def compile(self, asked: Any = None) -> Any:
         """Compile it, or take it from the disk, for its one signature; what Numba calls whatever signature it has in mind."""
+        for given, kind in zip(getattr(asked, "args", asked) or (), self.signature.args, strict=False):
+            if isinstance(kind, types.Array | RecordType) and given != kind and not _is_copy(given, kind):
+                msg = f"{self.name} takes {kind}, not {given}"
+                raise TypingError(msg)
         self._shelf()
         for part in self.merged:
             for callee in part.callees:
@@ -180,9 +185,14 @@ class Function:
         return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
     def _shelf(self) -> "Shelf":
-        if not isinstance(self.dispatcher._cache, Shelf):  # noqa: SLF001  there is no public way
+        if not isinstance(self.dispatcher._cache, Shelf | Nowhere):  # noqa: SLF001  there is no public way
             self.dispatcher._cache = shelf_for(self.python, self.stamp)  # noqa: SLF001
         return self.dispatcher._cache  # noqa: SLF001
+
+
+def _is_copy(given: Any, kind: Any) -> bool:
+    """Whether an array may be taken for one of another type: it may only be one that must not be written."""
+    return isinstance(given, types.Array) and isinstance(kind, types.Array) and given.copy(readonly=False) == kind
 
 
 def _globals(function: Any) -> Iterator[Any]:

@@ -72,13 +72,14 @@ def shelf_for(python: Any, stamp: str) -> Any:
             return Shelf(python, stamp)
         except RuntimeError:
             pass
-    return _Nowhere()
+    return Nowhere()
 
 
-class _Nowhere(NullCache):
+class Nowhere(NullCache):
     """Keeps nothing."""
 
     def holds(self, _signature: Any) -> bool:
+        """Never."""
         return False
 
 
