@@ -184,7 +184,7 @@ class Function:
         found = self.dispatcher.overloads[self.signature.args]
         return found.library.get_pointer_to_function(found.fndesc.llvm_func_name)
 
-    def _shelf(self) -> "Shelf":
+    def _shelf(self) -> Shelf | Nowhere:
         if not isinstance(self.dispatcher._cache, Shelf | Nowhere):  # noqa: SLF001  there is no public way
             self.dispatcher._cache = shelf_for(self.python, self.stamp)  # noqa: SLF001
         return self.dispatcher._cache  # noqa: SLF001
