@@ -1,0 +1,83 @@
+"""What every engine says of 75 fixed networks, recorded, so that changed code can be checked against it.
+
+From the root of the repository, in about two minutes once all is compiled::
+
+    PYTHONPATH=src:tests python -m goldens check                 # all engines, all networks
+    PYTHONPATH=src:tests python -m goldens check --only points --networks near
+    PYTHONPATH=src:tests python -m goldens check --merged        # tests may differ by 1 %, and first steps of walks with them
+    PYTHONPATH=src:tests python -m goldens record --only points  # write down what the code says now
+
+Counts, draws, patterns and numbers of tests must be the same; floating-point numbers up to 1e-9.  Run it twice after code was compiled: a process
+that compiles the kernel may round its last digits in another way than one that loads it.
+"""
+
+# ruff: noqa: T201  it is a program
+
+import argparse
+import sys
+from collections import Counter, defaultdict
+
+from goldens.engines import ENGINES
+from goldens.record import FILE, STEPPED, TESTS, differences, largest, lines, load, machine, made, save, total_tests
+
+
+def main() -> int:
+    options = parsed()
+    seconds, chosen = Counter(), list(lines(options.only, options.networks))
+
+    def tell(line, spent):
+        seconds[line.engine] += spent
+        if spent > options.slow:
+            print(f"  {line}: {spent:.1f} s of CPU time", flush=True)
+
+    found = made(chosen, tell)
+    where, recorded = load()
+    print(", ".join(f"{engine} {spent:.1f} s" for engine, spent in seconds.most_common()))
+    if options.verb == "record":
+        save(recorded | found)
+        print(f"{len(found)} lines recorded in {FILE}")
+        return 0
+    if where != machine():
+        print(f"recorded on another machine, so last digits and tests may differ: {where}; this one: {machine()}")
+    return report(recorded, found, merged=options.merged)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m goldens", description="Record what engines say of fixed networks, or check it."
+    )
+    parser.add_argument("verb", choices=["record", "check"])
+    parser.add_argument("--only", action="append", default=[], choices=list(ENGINES), help="this engine (may be repeated)")
+    parser.add_argument("--networks", action="append", default=[], metavar="WORD", help="networks whose names contain this")
+    parser.add_argument(
+        "--merged", action="store_true", help=f"numbers of tests may differ by {TESTS:.0%}, and `{STEPPED}` with them"
+    )
+    parser.add_argument("--slow", type=float, default=3.0, metavar="SECONDS", help="name lines that take longer")
+    return parser.parse_args()
+
+
+def report(recorded, found, *, merged) -> int:
+    """Print what differs; 1 if something does that may not."""
+    differing = differences(recorded, found, merged=merged)
+    for difference in differing:
+        mark = "allowed" if difference.allowed else "DIFFERS"
+        print(f"{mark} {difference.line} {difference.place}: {difference.recorded} -> {difference.found}")
+    for engine, (most, line) in sorted(largest(recorded, found).items()):
+        print(f"{engine}: floating-point numbers differ by at most {most:.1e} ({line.subject})")
+    failed, totals = sum(not difference.allowed for difference in differing), defaultdict(lambda: [0, 0])
+    for line in found.keys() & recorded.keys():
+        totals[line.engine][0] += total_tests(recorded[line])
+        totals[line.engine][1] += total_tests(found[line])
+    for engine, (old, new) in sorted(totals.items()):
+        if old != new:
+            too_many = abs(new - old) > TESTS * old
+            failed += too_many
+            print(
+                f"{'DIFFERS' if too_many else 'note:'} {engine}: {old:,} -> {new:,} tests in all ({new / max(old, 1) - 1:+.2%})"
+            )
+    print(f"{len(found)} lines checked, {failed} differences that may not be, {len(differing) - failed if merged else 0} allowed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
