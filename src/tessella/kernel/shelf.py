@@ -3,6 +3,7 @@
 import logging
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -45,6 +46,8 @@ class Shelf(FunctionCache):
             return super().load_overload(sig, target_context)
         except Exception as error:  # noqa: BLE001  a damaged file is compiled again
             tell_once(f"compiled code in {self.cache_path} cannot be read ({error}); it is compiled again")
+            with suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
