@@ -2,6 +2,7 @@
 
 import logging
 import pickle
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from numba.core.errors import TypingError
 
 from tessella.kernel.functions import address_of, apart, by_address, compiled, inlined, one_of
+from tessella.kernel.meter import clock, compile_seconds, making_ready
 from tessella.kernel.record import ByteMatrix, Cube, Matrix, Record, SingleMatrix, Singles, Vector, Whole
-from tessella.kernel.warming import load, missing, ready, seconds, telling
+from tessella.kernel.warming import load, missing, ready, telling
 
 
 class Inner(Record):
@@ -174,12 +176,12 @@ def test_the_stamp_knows_constants_and_functions_that_are_merged():
 
 
 def test_loading_is_told_and_counted(outer, caplog):
-    before = seconds()
+    before = compile_seconds()
     with caplog.at_level(logging.INFO, logger="tessella"), telling(lambda _: None):
         load([add_up])
     assert ready([add_up])
     assert not missing([add_up, negated])
-    assert seconds() >= before
+    assert compile_seconds() >= before
     assert load([add_up]) == 0.0
 
 
@@ -190,3 +192,16 @@ def test_arrays_with_gaps_are_refused_by_functions():
     fixed = np.ones(3)
     fixed.flags.writeable = False
     assert product(fixed, np.arange(3.0)) == 3.0
+
+
+def test_the_clock_of_work_stands_still_while_code_is_made_ready():
+    before, work, begun = compile_seconds(), clock(), perf_counter()
+    with making_ready():
+        sleep(0.02)
+        inside = clock()
+        with making_ready():
+            sleep(0.02)
+    after, ended = clock(), perf_counter()
+    assert compile_seconds() - before >= 0.04
+    assert inside == pytest.approx(work, abs=0.01)
+    assert (after - work) + (compile_seconds() - before) == pytest.approx(ended - begun, abs=0.005)

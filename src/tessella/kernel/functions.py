@@ -29,6 +29,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import infer, infer_global, make_intrinsic_template
 from numba.extending import intrinsic
 
+from tessella.kernel.meter import making_ready
 from tessella.kernel.record import RecordType, numba_type
 from tessella.kernel.shelf import Nowhere, Shelf, shelf_for
 
@@ -143,8 +144,9 @@ class Function:
 
     def load(self) -> None:
         """Load it, and what it jumps to; compile what is not on disk."""
-        for one in self.needed:
-            one.compile()
+        with making_ready():
+            for one in self.needed:
+                one.compile()
 
     def compile(self, asked: Any = None) -> Any:
         """Compile it, or take it from the disk, for its one signature; what Numba calls whatever signature it has in mind."""

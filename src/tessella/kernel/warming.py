@@ -16,18 +16,13 @@ from importlib import import_module
 from time import perf_counter
 
 from tessella.kernel.functions import Apart, Function, Linking
+from tessella.kernel.meter import making_ready
 
 _log = logging.getLogger("tessella")
-_spent = [0.0]
 _notes: list[Callable[[str], None]] = []
 _TICK = 0.05  # seconds between looks at the helpers
 
 Progress = Callable[[int, int], None]
-
-
-def seconds() -> float:
-    """How long this process has waited, so far, for code to be compiled or loaded."""
-    return _spent[0]
 
 
 def ready(functions: Iterable[Apart]) -> bool:
@@ -55,7 +50,7 @@ def load(functions: Iterable[Apart], progress: Progress | None = None) -> float:
     if all(function.declared.is_loaded for function in functions):
         return 0.0
     begun = perf_counter()
-    try:
+    with making_ready():
         wanted = missing(functions)
         if wanted:
             _tell(f"compiling {len(wanted)} function{'s' * (len(wanted) > 1)} for the first use on this machine (once)")
@@ -63,10 +58,7 @@ def load(functions: Iterable[Apart], progress: Progress | None = None) -> float:
             _compile_at_once(wanted, progress or (lambda _done, _all: None))
         for function in functions:
             function.declared.load()
-    finally:
-        taken = perf_counter() - begun
-        _spent[0] += taken
-    return taken
+    return perf_counter() - begun
 
 
 def _tell(text: str) -> None:
