@@ -3,6 +3,14 @@
 import pytest
 
 import tessella
+from helpers.command_line import CommandLine
+
+
+@pytest.fixture
+def run(monkeypatch, capsys, tmp_path):
+    """Run ``tessella ...`` in a folder of its own; every way to run it gives exit code, stdout and stderr."""
+    monkeypatch.chdir(tmp_path)
+    return CommandLine(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="session", autouse=True)

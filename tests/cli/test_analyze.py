@@ -1,12 +1,7 @@
 """`tessella analyze` and `tessella demo` as a person uses them."""
 
 import json
-import os
-import pty
 import re
-import signal
-import subprocess
-import sys
 import time
 from dataclasses import replace
 
@@ -18,21 +13,6 @@ from helpers.files import written
 from helpers.here import Here
 from tessella.analysis import plan
 from tessella.analysis.result import Status
-from tessella.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``tessella ...`` in this process; gives exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -145,8 +125,7 @@ def test_help_has_examples(run):
     assert "tessella analyze before.onnx after.onnx" in out
 
 
-def test_demo_writes_a_report(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_demo_writes_a_report(run, tmp_path):
     code, out, err = run("demo")
     assert (code, err) == (0, "")
     report = tmp_path / "demo" / "report.html"
@@ -165,7 +144,6 @@ def test_demo_writes_a_report(run, tmp_path, monkeypatch):
     ],
 )
 def test_demo_refuses_before_the_work_what_cannot_be_written(run, tmp_path, monkeypatch, output, words):
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "folder.html").mkdir()
     (tmp_path / "demo").write_text("")
     monkeypatch.setattr(tessella, "analyze", None, raising=False)
@@ -198,27 +176,19 @@ def test_ctrl_c_names_the_models_that_were_not_looked_at(run, model, tmp_path, m
         assert [one["model"] for one in record["models"]] == [str(model), str(other)]
 
 
-def test_a_file_under_two_names_is_given_twice(run, model, monkeypatch):
-    monkeypatch.chdir(model.parent)
+def test_a_file_under_two_names_is_given_twice(run, model):
     code, _, err = run("analyze", "net.npz", "./net.npz", "--box", "0,1")
     assert code == 2
     assert err == "tessella: error: ./net.npz is given twice, once as net.npz; each model once\n"
 
 
-def test_ctrl_c_ends_with_what_is_known(large):
+def test_ctrl_c_ends_with_what_is_known(run, large):
     """In a terminal of 60 columns, where the bracket is drawn live."""
-    leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "tessella", "analyze", str(large), "--box=-1,1", "--seconds", "60"]
-    environment = {**os.environ, "COLUMNS": "60", "TERM": "xterm", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=follower, env=environment)
-    os.close(follower)
-    seen = b""
-    while b"estimate" not in seen:  # it is drawn, and well under way
-        seen += os.read(leader, 4096)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
-    os.close(leader)
-    assert process.returncode == 0
-    assert b"at most" in out
-    assert b"proved" in out
+    with run.begin("analyze", large, "--box=-1,1", "--seconds", "60", columns=60) as running:
+        running.wait_for("estimate")  # it is drawn, and well under way
+        time.sleep(0.5)
+        running.press_ctrl_c()
+        code, out, _ = running.ended()
+    assert code == 0
+    assert "at most" in out
+    assert "proved" in out

@@ -1,31 +1,13 @@
 """The command line as a person uses it."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tessella
-from tessella.cli import main
 from tessella.importers.arrays import write_npz
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``tessella ...`` in this process; gives exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -150,8 +132,7 @@ def test_show_with_a_property(run, model, two_boxes):
     assert record["widths"] == [5, 4]
 
 
-def test_demo_tells_about_the_bundled_network(run, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_demo_tells_about_the_bundled_network(run):
     code, out, err = run("demo")
     assert (code, err) == (0, "")
     assert "64-10-10-10" in out
@@ -213,10 +194,9 @@ def test_bad_input_is_one_clear_error_with_exit_code_2(run, model, two_boxes, ar
     assert "Traceback" not in err
 
 
-def test_debug_shows_the_traceback(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["tessella", "upper", "none.onnx", "--debug"])
+def test_debug_shows_the_traceback(run):
     with pytest.raises(tessella.FileMissing):
-        main()
+        run("upper", "none.onnx", "--debug")
 
 
 def test_an_internal_error_is_reported_without_a_traceback(run, model, monkeypatch):
@@ -256,39 +236,34 @@ runpy.run_module("tessella", run_name="__main__")
 
 
 @pytest.mark.parametrize("name", ["tessella.cli.pictures", "typer", "numba", "numba.core.types", "tessella.report"])
-def test_ctrl_c_while_modules_are_loaded_is_one_line(name, tmp_path):
+def test_ctrl_c_while_modules_are_loaded_is_one_line(run, name):
     pressed = _PRESSED_ON_IMPORT.replace("NAME", repr(name))
-    done = subprocess.run([sys.executable, "-c", pressed], capture_output=True, text=True, check=False, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "tessella: stopped by Ctrl-C\n")
+    assert run.apart("-c", pressed, module=None) == (130, "", "tessella: stopped by Ctrl-C\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_output_that_cannot_be_written_is_one_line(model, unbuffered):
+def test_output_that_cannot_be_written_is_one_line(run, model, unbuffered):
     with Path("/dev/full").open("w") as full:
-        command = [sys.executable, "-m", "tessella", "show", str(model)]
-        environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment)
-    assert done.returncode == 1
-    assert done.stderr.startswith("tessella: error: the output cannot be written: ")
-    assert done.stderr.count("\n") == 1
+        code, _, err = run.apart("show", model, stdout=full, PYTHONUNBUFFERED=unbuffered)
+    assert code == 1
+    assert err.startswith("tessella: error: the output cannot be written: ")
+    assert err.count("\n") == 1
 
 
-def test_as_a_module_in_a_pipe_it_is_plain(tmp_path):
-    command = [sys.executable, "-m", "tessella", "demo", "-o", str(tmp_path / "report.html")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    assert "\x1b" not in done.stdout
-    assert "26,785" in done.stdout
+def test_as_a_module_in_a_pipe_it_is_plain(run):
+    code, out, err = run.apart("demo", "-o", "report.html")
+    assert (code, err) == (0, "")
+    assert "\x1b" not in out
+    assert "26,785" in out
 
 
-def test_names_that_a_terminal_cannot_write_are_no_error(model, tmp_path):
+def test_names_that_a_terminal_cannot_write_are_no_error(run, model, tmp_path):
     odd = tmp_path / "a b \u00fc.npz"
     odd.write_bytes(model.read_bytes())
-    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
-    done = subprocess.run([sys.executable, "-m", "tessella", "show", str(odd)], capture_output=True, check=False, env=ascii_only)
-    assert done.returncode == 0
-    assert b"a b " in done.stdout
+    code, out, _ = run.apart("show", odd, PYTHONIOENCODING="ascii", LC_ALL="C")
+    assert code == 0
+    assert "a b " in out
 
 
 def test_units_cut_short_are_noted_on_stderr(run, model):

@@ -1,11 +1,6 @@
 """`tessella count` as a person uses it."""
 
 import json
-import os
-import pty
-import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -14,21 +9,6 @@ import pytest
 import tessella
 from helpers.brute_force import count_regions
 from helpers.files import written
-from tessella.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``tessella ...`` in this process; gives exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -143,29 +123,20 @@ def test_bad_input_is_one_clear_error_with_exit_code_2(run, model, arguments, wo
     assert "Traceback" not in err
 
 
-def test_ctrl_c_prints_the_bracket_so_far(large, tmp_path):
-    command = [sys.executable, "-m", "tessella", "count", str(large), "--box=-1,1", "--checkpoint", str(tmp_path / "run.db")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while not (tmp_path / "run.db").exists():
-            time.sleep(0.05)
+def test_ctrl_c_prints_the_bracket_so_far(run, large, tmp_path):
+    with run.begin("count", large, "--box=-1,1", "--checkpoint", "run.db") as running:
+        running.wait_until((tmp_path / "run.db").exists)
         time.sleep(2.0)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate()
-    assert process.returncode == 0
+        running.press_ctrl_c()
+        code, out, err = running.ended()
+    assert code == 0
     assert "at least" in out
     assert err.splitlines()[-1] == "Note: stopped by Ctrl-C before the end; the same command goes on from there."
     assert "Traceback" not in err
 
 
-def test_a_terminal_shows_the_bracket_live(large):
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "tessella", "count", str(large), "--box=-1,1", "--seconds", "1"]
-    size = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=size) as process:
-        os.close(slave)
-        process.communicate()
-    shown = os.read(master, 1 << 20).decode()
-    os.close(master)
-    assert process.returncode == 0
+def test_a_terminal_shows_the_bracket_live(run, large):
+    code, _, shown = run.apart("count", large, "--box=-1,1", "--seconds", "1", columns=80)
+    assert code == 0
     for words in ("at least", "at most", "% of the tree done", "regions/s", "2^"):
         assert words in shown

@@ -1,33 +1,12 @@
 """`tessella estimate` as a person uses it."""
 
 import json
-import os
-import pty
-import signal
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
 
 import tessella
 from helpers.files import written
-from tessella.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``tessella ...`` in this process; gives exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -101,21 +80,12 @@ def test_bad_input_is_one_clear_error_with_exit_code_2(run, model, arguments, wo
     assert "Traceback" not in err
 
 
-def test_a_terminal_shows_the_line_live_and_ctrl_c_ends_it(large):
-    master, slave = pty.openpty()
-    command = [sys.executable, "-m", "tessella", "estimate", str(large), "--box=-1,1", "--seconds", "60"]
-    size = {**os.environ, "COLUMNS": "160", "LINES": "24", "TERM": "xterm"}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=size, text=True) as process:
-        os.close(slave)
-        shown = ""
-        begun = time.monotonic()
-        while "probes" not in shown and time.monotonic() - begun < 50.0:
-            shown += os.read(master, 1 << 16).decode()
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate()
-    shown += os.read(master, 1 << 20).decode()
-    os.close(master)
-    assert process.returncode == 0
+def test_a_terminal_shows_the_line_live_and_ctrl_c_ends_it(run, large):
+    with run.begin("estimate", large, "--box=-1,1", "--seconds", "60", columns=160) as running:
+        running.wait_for("probes")
+        running.press_ctrl_c()
+        code, out, shown = running.ended()
+    assert code == 0
     for words in ("about 2^", "standard error", "at least", "with 95 % confidence", "probes"):
         assert words in shown
     assert "Note: stopped by Ctrl-C." in shown

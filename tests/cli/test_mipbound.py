@@ -1,32 +1,11 @@
 """`tessella mipbound` as a person uses it."""
 
 import json
-import os
-import pty
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
 import tessella
 from helpers.files import written
-from tessella.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run ``tessella ...`` in this process; gives exit code, stdout, stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture
@@ -133,27 +112,13 @@ def test_a_time_limit_is_said(run, model):
     assert "XOR-3" in out
 
 
-def test_ctrl_c_shows_what_is_known_and_a_terminal_shows_a_live_table(model):
-    shown, screen = pty.openpty()
-    command = [sys.executable, "-m", "tessella", "mipbound", str(model), "--box", "-1,1", "--repetitions", "100000"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=screen, env={**os.environ, "COLUMNS": "100"})
-    os.close(screen)
-    seen, begun = b"", time.monotonic()
-    while b"bound so far" not in seen and time.monotonic() - begun < 60.0:
-        seen += os.read(shown, 4096)
-    process.send_signal(signal.SIGINT)
-    while True:
-        try:
-            more = os.read(shown, 4096)
-        except OSError:
-            break
-        if not more:
-            break
-        seen += more
-    out = process.communicate(timeout=60)[0].decode()
-    os.close(shown)
-    assert process.returncode == 0
-    assert b"repetition" in seen
-    assert b"XOR-3" in seen
-    assert b"was ended by Ctrl-C after" in seen
+def test_ctrl_c_shows_what_is_known_and_a_terminal_shows_a_live_table(run, model):
+    with run.begin("mipbound", model, "--box", "-1,1", "--repetitions", "100000", columns=100) as running:
+        running.wait_for("bound so far")
+        running.press_ctrl_c()
+        code, out, shown = running.ended()
+    assert code == 0
+    assert "repetition" in shown
+    assert "XOR-3" in shown
+    assert "was ended by Ctrl-C after" in shown
     assert "XOR-3" in out

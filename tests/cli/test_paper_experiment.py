@@ -1,8 +1,5 @@
 """The paper's experiment, as a person runs it: every step on small images, and Ctrl-C in the middle."""
 
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -15,37 +12,33 @@ for package in ("torch", "sklearn", "matplotlib"):
     pytest.importorskip(package)
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "experiments.paper", *arguments]
+PAPER = {"module": "experiments.paper", "cwd": ROOT}
 
 
-def test_all_steps_and_a_stop(tmp_path):
+def test_all_steps_and_a_stop(run, tmp_path):
     """What `make paper-smoke` does; then a count with more time, stopped by Ctrl-C."""
-    done = subprocess.run(command("smoke", "--out", str(tmp_path)), cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "all steps went well" in done.stderr
+    code, _, err = run.apart("smoke", "--out", tmp_path, seconds=900.0, **PAPER)
+    assert code == 0, err
+    assert "all steps went well" in err
     results = tmp_path / "results"
     before = (results / "results.jsonl").read_bytes()
-    again = command("run", "--nets", str(tmp_path / "nets"), "--out", str(results), "--only", "21-1", "--tasks", "count")
+    again = ["run", "--nets", tmp_path / "nets", "--out", results, "--only", "21-1", "--tasks", "count"]
     again += ["--estimate-seconds", "0.5", "--exact-seconds", "100000"]
-    with subprocess.Popen(again, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        for line in process.stderr:
-            if "count: under way" in line:
-                break
-        process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
-    assert process.returncode == 130, said
+    with run.begin(*again, **PAPER) as running:
+        running.wait_for("count: under way")
+        running.press_ctrl_c()
+        code, _, said = running.ended()
+    assert code == 130, said
     assert "the same command goes on" in said
     assert (results / "results.jsonl").read_bytes() == before
     assert list((results / "checkpoints").glob("*.db"))  # where the count goes on
     if not Path("/proc/self/task").is_dir():
         return
-    with subprocess.Popen(again, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
-        while len(children(process.pid)) < 2 and process.poll() is None:
-            sleep(0.1)
+    with run.begin(*again, **PAPER) as running:
+        running.wait_until(lambda: len(children(running.pid)) >= 2)
         sleep(1.0)  # it begins to listen
-        workers = children(process.pid)
-        process.kill()
+        workers = children(running.pid)
+        running.kill()
     assert len(workers) == 2
     deadline = monotonic() + 30.0
     while any(Path(f"/proc/{worker}").exists() for worker in workers) and monotonic() < deadline:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -11,22 +10,6 @@ import pytest
 import tessella
 from helpers.files import written
 from tessella import plot, report
-from tessella.cli import main
-
-
-@pytest.fixture
-def run(monkeypatch, capsys, tmp_path):
-    """Run ``tessella ...`` in this process, in a folder of its own; gives exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tessella", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            main()
-        printed = capsys.readouterr()
-        return stopped.value.code or 0, printed.out, printed.err
-
-    return call
 
 
 @pytest.fixture(scope="session", autouse=True)
