@@ -3,12 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test lint clean paper-smoke paper-docs
+.PHONY: demo test test-slow lint clean paper-smoke paper-docs
 demo: $(VENV)/.installed
 	@$(VENV)/bin/tessella demo
 
+# Tests run in as many processes as there are cores, at most 8. One that has run out of tests takes some from another.
+PYTEST := $(VENV)/bin/python -m pytest -q --numprocesses auto --maxprocesses 8 --dist worksteal
+
+# lint, and every test that is not marked slow: at most four minutes on two cores, once compiled code is on disk
 test: lint
-	$(VENV)/bin/python -m pytest -q
+	$(PYTEST) -m "not slow"
+
+# the tests marked slow: rates over thousands of runs, the paper's experiment, long counts
+test-slow: $(VENV)/.installed-dev
+	$(PYTEST) -m slow
 
 # the paper's experiment, every step, on small images: a few minutes
 paper-smoke: $(VENV)/.installed-dev

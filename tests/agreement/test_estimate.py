@@ -70,6 +70,7 @@ def test_every_way_to_descend_is_unbiased(population, lazy, inputs):
     assert abs(terms.mean() - exact) <= ALARM * terms.std() / math.sqrt(len(terms))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "rounds"), [((12, 8), 200), ((3, 6, 5), 300), ((40, 5, 6), 300), ((4, 5, 4, 4), 600)])
 def test_descents_of_wide_networks_are_unbiased(sizes, rounds):
     """Also where sides are not found: these are entered more often here than by default, so that few descents suffice to see it."""
@@ -91,6 +92,7 @@ def test_descents_of_wide_networks_are_unbiased(sizes, rounds):
     assert abs(terms.mean() - len(known)) <= ALARM * terms.std() / math.sqrt(len(terms))
 
 
+@pytest.mark.slow
 def test_every_region_of_a_wide_network_can_be_reached():
     tree = tree_of(network(4, 5, 4, seed=13))
     known = {region.pattern.tobytes() for region in tessella.regions(tree.network, tree.domain)}
@@ -111,6 +113,7 @@ def test_bad_predictions_spread_but_do_not_bias():
     assert terms.std() > 1.5 * good.std()
 
 
+@pytest.mark.slow
 def test_the_bound_fails_in_at_most_five_percent_of_runs():
     """1,000 runs of 40 rounds from nothing, each stopped where its bound looks best; 50 failures are allowed on average, 83 in one of 100,000."""
     tree = tree_of(network(5, 5, 4, seed=5))
@@ -122,6 +125,7 @@ def test_the_bound_fails_in_at_most_five_percent_of_runs():
     assert failures <= 83
 
 
+@pytest.mark.slow
 def test_the_bound_fails_at_its_rate_for_the_worst_that_can_happen():
     """The same for terms that are 0 but for a few large ones, in 5,000 runs; 250 are allowed on average, 319 in one of 100,000."""
     rng = np.random.default_rng(6)

@@ -210,6 +210,7 @@ def wrong_share(draws_of, truth, variables, seeds=300):
 ALLOWED = 300 * 0.05 + 3.0 * math.sqrt(300 * 0.05 * 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "limit"), [(6, 64), (7, 65), (8, 129), (8, 200)])
 def test_at_most_one_bound_in_twenty_is_wrong_on_sets(count, limit):
     """Sets just above and just at powers of two, and one between; drawn from a list."""
@@ -229,6 +230,7 @@ def test_at_most_one_bound_in_twenty_is_wrong_on_sets(count, limit):
     assert wrong_share(draws_of, limit, count) <= ALLOWED
 
 
+@pytest.mark.slow
 def test_at_most_one_bound_in_twenty_is_wrong_on_a_network():
     network = stacked((2, 4, 3), np.random.default_rng(4))
     box = tessella.Box.cube(-1, 1, 2)

@@ -15,6 +15,7 @@ for package in ("torch", "sklearn", "matplotlib"):
 PAPER = {"module": "experiments.paper", "cwd": ROOT}
 
 
+@pytest.mark.slow
 def test_all_steps_and_a_stop(run, tmp_path):
     """What `make paper-smoke` does; then a count with more time, stopped by Ctrl-C."""
     code, _, err = run.apart("smoke", "--out", tmp_path, seconds=900.0, **PAPER)

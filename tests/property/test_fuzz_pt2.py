@@ -130,6 +130,7 @@ def test_damaged_archives_end_in_a_network_or_one_line(archive: bytes, tmp_path:
     assert read < 40
 
 
+@pytest.mark.slow
 def test_damaged_records_end_in_a_network_or_one_line(archive: bytes, tmp_path: Path) -> None:
     rng = random.Random(2)
     read = sum(ends_well(mutate_records(archive, rng), tmp_path / "fuzz.pt2") for _ in range(150))
