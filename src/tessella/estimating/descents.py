@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,11 +13,8 @@ from tessella.estimating import probe
 from tessella.kernel.compiling import address
 from tessella.network import Floats
 from tessella.partition.local import LocalBound
+from tessella.partition.settler import Settler
 from tessella.partition.tree import Integers, Tree
-
-if TYPE_CHECKING:
-    from tessella.partition.exact import Exact
-
 
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
 _AHEAD = 64  # units; wider layers are decided one by one
@@ -119,8 +116,7 @@ class Answers:
 
     def __init__(self, tree: Tree) -> None:
         """Nothing was asked yet."""
-        self._tree, self._bound, self.given_up = tree, LocalBound(tree), 0
-        self._exact: Exact | None = None
+        self._tree, self._settler, self.given_up = tree, Settler(tree, most_cells=_MOST_EXACT), 0
         self._known = dict[bytes, int]()
 
     def __call__(self, prefix: bytes) -> int:
@@ -137,36 +133,14 @@ class Answers:
 
     def leaves(self, prefix: bytes) -> Iterator[bytes]:
         """The regions below a prefix."""
-        exact, waiting = self.exact(), [prefix]
-        while waiting:
-            cell = waiting.pop()
-            if exact.exists(cell):
-                if len(cell) == self._tree.units:
-                    yield cell
-                else:
-                    waiting += [cell + b"\0", cell + b"\1"]
-
-    def exact(self) -> "Exact":
-        """The arithmetic itself."""
-        if self._exact is None:
-            from tessella.partition.exact import Exact  # noqa: PLC0415  not needed before
-
-            self._exact = Exact(self._tree)
-        return self._exact
+        return self._settler.exact.leaves(prefix)
 
     def _settled(self, prefix: bytes) -> int | None:
         if not self._tree.is_small:
             return None
-        exact, waiting, regions = self.exact(), [prefix], 0
-        for _ in range(_MOST_EXACT):
-            if not waiting:
-                return regions
-            cell = waiting.pop()
-            if self._bound(cell) <= 16:
-                regions += exact.count(cell)
-            elif exact.exists(cell):
-                waiting += [cell + b"\0", cell + b"\1"]
-        return None if waiting else regions
+        self._settler.renew()
+        found = self._settler.settle([prefix])
+        return None if found.waiting else found.regions
 
 
 class Descents:

@@ -26,7 +26,7 @@ import numpy as np
 from tessella.counting.by_programs import Search
 from tessella.formulation.parity import Echelon, Parity, bits, parities
 from tessella.network import Floats
-from tessella.partition.exact import Exact
+from tessella.partition.settler import Settler
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Witness
 
@@ -78,11 +78,11 @@ class Seeker:
         """Nothing is known yet."""
         self._tree, self._search = tree, Search(tree)
         self._tails = [(tree.units - tail.units, Search(tail)) for tail in tails]
-        self._exact, self._witness = Exact(tree), Witness(tree.network, tree.domain)
+        self._settler, self._witness = Settler(tree, most_cells=_DECISIONS), Witness(tree.network, tree.domain)
         self._earlier = dict[int, list[int]]()
         box = tree.domain.box
         self._free, self._centre, self._radius = box.free, box.lower / 2.0 + box.upper / 2.0, box.upper / 2.0 - box.lower / 2.0
-        self._decisions = self._unconfirmed = self._given_up = self._tests = 0
+        self._unconfirmed = self._tests = 0
 
     def repeat(self, size: int, seed: np.random.SeedSequence, stopped: Callable[[], bool]) -> Outcome | None:
         """Draw constraints until no region is left; None if it was stopped before.
@@ -96,7 +96,8 @@ class Seeker:
         stopped
             Asked every hundredth of a second or so whether to end.
         """
-        self._decisions = self._unconfirmed = self._given_up = self._tests = 0
+        self._unconfirmed = self._tests = 0
+        self._settler.renew()
         drawn = list[Parity]()
         rows = list(independent(_kept(parities(self._tree.units, size, seed), drawn)))
         for start, search in self._tails:
@@ -107,7 +108,7 @@ class Seeker:
         if draws is None or stopped():
             return None
         earlier.append(draws)
-        return Outcome(draws, self._unconfirmed, self._given_up, self._tests)
+        return Outcome(draws, self._unconfirmed, self._settler.given_up, self._tests)
 
     def _by_tail(self, start: int, search: Search, drawn: list[Parity], stopped: Callable[[], bool]) -> int:
         """How many constraints the last layers allow: with one more, what they say of these layers alone is not possible there."""
@@ -147,7 +148,7 @@ class Seeker:
         return None if stopped() else 0
 
     def _begin(self, rows: list[Parity]) -> "_Begun":
-        return self._began(self._search, rows, (self._confirmed, self._exists))
+        return self._began(self._search, rows, (self._confirmed, self._settler))
 
     def _began(self, search: Search, rows: list[Parity], check: "_Check | None") -> "_Begun":
         search.begin()
@@ -161,20 +162,12 @@ class Seeker:
         place = self._centre.copy()
         place[self._free] += self._radius[self._free] * np.clip(point, -1.0, 1.0)
         seen = self._witness.pattern(place)
-        found = (seen is not None and seen.astype(np.uint8).tobytes() == prefix) or self._exact.exists(prefix)
+        found = (seen is not None and seen.astype(np.uint8).tobytes() == prefix) or self._settler.exact.exists(prefix)
         self._unconfirmed += not found
         return found
 
-    def _exists(self, prefix: bytes) -> bool:
-        """Whether a thin cell is there; as if it were not, if there were too many of these questions."""
-        self._decisions += 1
-        if self._decisions > _DECISIONS:
-            self._given_up += 1
-            return False
-        return self._exact.exists(prefix)
 
-
-_Check: TypeAlias = tuple[Callable[[bytes, Floats], bool], Callable[[bytes], bool]]
+_Check: TypeAlias = tuple[Callable[[bytes, Floats], bool], Settler]
 
 
 class _Begun:
@@ -187,7 +180,7 @@ class _Begun:
     rows
         What holds from the start.
     check
-        Whether a region that was found is there, and whether a thin cell is; None to take all that may be one for a region,
+        Whether a region that was found is there, and what settles thin cells; None to take all that may be one for a region,
         of which only the first units may be known.
     count
         Told how many linear programs were solved.
@@ -215,17 +208,13 @@ class _Begun:
         while (prefix := self._next(stopped)) is not None:
             if self._check is None or self._check[0](prefix, search.point()):
                 yield bits(prefix)
+        if self._check is not None:
+            yield from map(bits, self._check[1].leaves(search.thin, self._allowed, stopped))
+            return
         while search.thin and not stopped():
             prefix = search.thin.pop()
-            if not self._allowed(prefix):
-                continue
-            if self._check is None:
+            if self._allowed(prefix):
                 yield bits(prefix)
-            elif self._check[1](prefix):
-                if len(prefix) == search.units:
-                    yield bits(prefix)
-                else:
-                    search.thin += [prefix + b"\0", prefix + b"\1"]
 
     def _next(self, stopped: Callable[[], bool]) -> bytes | None:
         before = self._search.tests
