@@ -1,14 +1,18 @@
-"""The one place that talks to an Executor."""
+"""The one place that talks to an Executor, and what workers keep between two tasks."""
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Generic, TypeVar
 
 from tessella.errors import SolverError
 
 Progress = Callable[[int, int], None]
 Label = TypeVar("Label")
+Member = TypeVar("Member")
 
 
 @dataclass(slots=True)
@@ -16,6 +20,11 @@ class Stop:
     """A word to tasks that run in other threads: end early.  In other processes it is a copy that nobody sets."""
 
     asked: bool = False
+
+
+def worker_count(workers: int | None, executor: Executor | None = None) -> int:
+    """How many work at the same time: as many as were asked for, or the executor has, or there are cores."""
+    return workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
 
 
 def run(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Executor | None) -> Iterator[tuple[int, Any]]:
@@ -34,15 +43,14 @@ def run(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Ex
         for number, task in enumerate(tasks):
             yield number, work(*task)
         return
-    pending: dict[Future[Any], int] = {executor.submit(work, *task): number for number, task in enumerate(tasks)}
+    pending = Pending[int](executor)
     try:
-        while pending:
-            done, _ = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield pending.pop(future), future.result()
+        for number, task in enumerate(tasks):
+            pending.submit(number, work, *task)
+        while pending.labels:
+            yield from pending.wait()
     finally:
-        for future in pending:
-            future.cancel()
+        pending.cancel()
 
 
 @dataclass(slots=True)
@@ -71,7 +79,7 @@ class Pending(Generic[Label]):
             raise _lost(error) from error
         self._labels[future] = label
 
-    def wait(self, seconds: float) -> list[tuple[Label, Any]]:
+    def wait(self, seconds: float | None = None) -> list[tuple[Label, Any]]:
         """The results that are there as soon as there is one, or none after this time; what a task raised is raised here."""
         done, _ = wait(self._labels, timeout=seconds, return_when=FIRST_COMPLETED)
         results = list[tuple[Label, Any]]()
@@ -95,3 +103,48 @@ def _lost(error: BaseException) -> SolverError:
     why = str(error) or type(error).__name__
     msg = f"a worker of the executor was lost ({why}): it was killed, ran out of memory, or was shut down; start a new executor"
     return SolverError(msg)
+
+
+class Crew(Generic[Member]):
+    """Keeps what is expensive to make from one task to the next: walkers of a tree, say.  A member works on one task at a time.
+
+    Parameters
+    ----------
+    jobs
+        How many jobs' idle members are kept; those of the job that was worked on longest ago are let go first.
+
+    Examples
+    --------
+    >>> crew = Crew[list[str]]()
+    >>> with crew.lend("job", list) as member:
+    ...     member.append("used")
+    >>> with crew.lend("job", list) as first, crew.lend("job", list) as second:
+    ...     first, second
+    (['used'], [])
+    """
+
+    def __init__(self, jobs: int = 2) -> None:
+        """Nobody is there yet."""
+        self._jobs, self._lock, self._idle = jobs, Lock(), dict[str, list[Member]]()
+
+    @contextmanager
+    def lend(self, job: str, make: Callable[[], Member]) -> Generator[Member]:
+        """An idle member of a job, or a new one if all are at work; where work raises, its member does not come back.
+
+        Parameters
+        ----------
+        job
+            What it works on: the same for the same job.
+        make
+            Makes a new member for that job.
+        """
+        with self._lock:
+            idle = self._idle.get(job)
+            member = idle.pop() if idle else None
+        if member is None:
+            member = make()
+        yield member
+        with self._lock:
+            self._idle[job] = [*self._idle.pop(job, []), member]  # at the end: this job was worked on last
+            while len(self._idle) > self._jobs:
+                del self._idle[next(iter(self._idle))]

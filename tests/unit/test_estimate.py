@@ -12,6 +12,7 @@ import pytest
 import tessella
 from tessella.counting.count import Status
 from tessella.estimating import estimate as estimating
+from tessella.estimating import rounds as rounds_module
 from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.estimating.rounds import Rounds
 from tessella.partition.tree import Tree
@@ -299,14 +300,14 @@ def test_bounds_of_huge_numbers():
 def test_the_time_is_used_up(monkeypatch):
     """A clock that goes on by a millisecond with each round, and so by the length of a long task while a short one waits behind it."""
     rounds = Rounds(Tree.of(tessella.stability(SMALL, cube(SMALL))), 0, lambda _: None, lambda: passed)
-    passed, work = 0.0, rounds._crew.work
+    passed, work = 0.0, rounds_module.work
 
-    def slowly(first, size, *arguments):
+    def slowly(crew, key, tree, task):
         nonlocal passed
-        found = work(first, size, *arguments)
-        passed += 0.0013 * size
+        found = work(crew, key, tree, task)
+        passed += 0.0013 * task.size
         return found
 
-    monkeypatch.setattr(rounds._crew, "work", slowly)
+    monkeypatch.setattr(rounds_module, "work", slowly)
     rounds.go(None, 1.0, None, 1)
     assert 0.95 < passed <= 1.0

@@ -17,6 +17,7 @@ from tessella.counting.schedule import Ledger, Run, prepare
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
+from tessella.options import check_executor
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
 from tessella.preactivation import Method
@@ -261,15 +262,16 @@ def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
     saved: Saved | None,
     hands: tuple[Executor | None, int | None, int | None],
 ) -> _End:
+    bound = LocalBound(tree)
     if saved is None:
-        saved = _beginning(tree, most)
+        saved = _beginning(tree, min(most, bound(b"")))
         if file:
             file.begin(tree, Step(saved.totals, opened=saved.open))
     elif file:
         file.check(tree)
     start, regions = perf_counter(), saved.totals.regions
     clock.begun -= saved.totals.seconds  # earlier runs count
-    ledger = Ledger(tree, saved)
+    ledger = Ledger(tree, bound, saved)
 
     def report() -> None:
         if clock.progress:
@@ -297,7 +299,7 @@ def _beginning(tree: Tree, most: int) -> Saved:
     """The whole tree is open; without an unstable unit, or without a free input, there is nothing to walk."""
     if not tree.units or not tree.domain.free_dim:
         return Saved((), (), Totals(1, 0, 0, 0.0, 1, 1))
-    return Saved((Node(),), (), Totals(0, 0, 0, 0.0, 1, min(most, LocalBound(tree)(b""))))
+    return Saved((Node(),), (), Totals(0, 0, 0, 0.0, 1, most))
 
 
 def _by_milp(tree: Tree, most: int, clock: _Clock) -> _End:
@@ -354,9 +356,7 @@ def _checked(  # noqa: PLR0913  one per option
             default = "no limit" if name == "memory" else "all cores"
             msg = f"{name} is {value!r}; a count takes a whole number of at least 1, or nothing for {default}"
             raise OptionError(msg)
-    if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
-        msg = f"executor is a {type(executor).__name__}; a count takes a concurrent.futures.Executor, or None for threads"
-        raise OptionError(msg)
+    check_executor(executor, "a count")
     if progress is not None and not callable(progress):
         msg = f"progress is a {type(progress).__name__}; a count takes a function of one CountProgress, or None"
         raise OptionError(msg)

@@ -5,17 +5,15 @@ counted and what it left open, so work spreads by itself.  Where a worker has no
 in other processes they cannot be asked, so slices are short while there is little to give.  Results are added up as they come: sums do not
 depend on who worked, nor in which order.
 
-What walkers call thin is counted by exact arithmetic, as tasks of their own.  That may be slow and cannot be interrupted, so what may
-hold more than a few regions is first split into its two sides.
+What walkers call thin is counted by exact arithmetic (`tessella.partition.settler`), as tasks of their own.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,12 +21,10 @@ from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain
 from tessella.domain import Box
 from tessella.errors import OptionError, SolverError
 from tessella.network import Layer, Network
-from tessella.parallel import Pending, Stop
+from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.partition.local import LocalBound
+from tessella.partition.settler import Settler
 from tessella.partition.tree import Node, Slice, Tree, Walker
-
-if TYPE_CHECKING:
-    from tessella.partition.exact import Exact
 
 _Item = TypeVar("_Item")
 
@@ -36,8 +32,6 @@ _SLICE, _SHORT = 0.3, 0.02  # seconds that a worker walks; after the second it m
 _SLICE_AFAR, _SHORT_AFAR = 2.0, 0.2  # in other processes; the second where others wait for work
 _TICK = 0.2  # seconds between reports
 _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
-_FEW = 16  # regions: what may hold more is not counted by exact arithmetic in one go
-_MOST_CREWS = 2  # trees whose walkers a worker process keeps
 _PLANES = 6  # free inputs up to which cells are held by their vertices
 _MANY = 128  # inputs from which on points are used: up to nine times as fast with 100, half as fast with 16, but half a minute longer to compile, once
 
@@ -108,13 +102,6 @@ def load(inputs: int, units: int) -> None:
         walker.advance([Node()], _SHORT, Stop())
 
 
-def exact_for(tree: Tree) -> "Exact":
-    """What counts thin prefixes."""
-    from tessella.partition.exact import Exact  # noqa: PLC0415  loads the compiler
-
-    return Exact(tree)
-
-
 class Task(NamedTuple):
     """What one worker is asked to do: walk these nodes, or count these thin prefixes."""
 
@@ -122,70 +109,44 @@ class Task(NamedTuple):
     thin: tuple[bytes, ...]
     seconds: float
     stop: Stop
-    since: float
+    since: float = 0.0
 
 
-class Crew:
-    """Walkers of one tree that wait for work; as many as work at the same time.
+class Workers:
+    """Those who work on trees: walkers, and settlers of thin prefixes, as many of each as work at the same time.
 
     Parameters
     ----------
-    tree
-        What they walk.
+    bound
+        The most regions below a prefix, if all work on one tree; None for trees as they come.
     """
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, bound: LocalBound | None = None) -> None:
         """Nobody is there yet."""
-        self._tree, self._bound = tree, LocalBound(tree)
-        self._walkers, self._exacts = list[Walker](), list["Exact"]()
+        self._bound, self._walkers, self._settlers = bound, Crew[Walker](), Crew[Settler]()
 
-    def size(self) -> int:
+    def size(self, key: str, tree: Tree) -> int:
         """The memory that one walker holds, in bytes."""
-        if not self._walkers:
-            self._walkers.append(walker_for(self._tree))
-        return int(getattr(self._walkers[-1], "bytes", 0))
+        with self._walkers.lend(key, lambda: walker_for(tree)) as walker:
+            return int(getattr(walker, "bytes", 0))
 
-    def work(self, nodes: Sequence[Node], thin: Sequence[bytes], seconds: float, stop: Stop) -> Slice:
-        """Walk nodes, or count thin prefixes, for about this long."""
-        if thin:
-            return self._settle(thin, seconds, stop)
-        try:
-            walker = self._walkers.pop()
-        except IndexError:
-            walker = walker_for(self._tree)
-        found = walker.advance(nodes, seconds, stop)
-        self._walkers.append(walker)
-        return found
-
-    def _settle(self, prefixes: Sequence[bytes], seconds: float, stop: Stop) -> Slice:
-        try:
-            exact = self._exacts.pop()
-        except IndexError:
-            exact = exact_for(self._tree)
-        end, waiting, regions, tests = perf_counter() + seconds, list(prefixes), 0, 0
-        while waiting:
-            prefix = waiting.pop()
-            tests += 1
-            if self._bound(prefix) <= _FEW:
-                regions += exact.count(prefix)
-            elif exact.exists(prefix):
-                waiting += [prefix + b"\0", prefix + b"\1"]
-            if stop.asked or perf_counter() > end:
-                break
-        self._exacts.append(exact)
-        return Slice(regions, (), tuple(waiting), tests)
+    def work(self, key: str, tree: Tree, task: Task) -> Slice:
+        """Walk nodes, or settle thin prefixes, for about as long as the task says."""
+        if not task.thin:
+            with self._walkers.lend(key, lambda: walker_for(tree)) as walker:
+                return walker.advance(task.nodes, task.seconds, task.stop)
+        end = perf_counter() + task.seconds
+        with self._settlers.lend(key, lambda: Settler(tree, self._bound)) as settler:
+            found = settler.settle(task.thin, lambda: task.stop.asked or perf_counter() > end)
+        return Slice(found.regions, (), found.waiting, found.cells)
 
 
-_crews: dict[str, Crew] = {}  # in a worker process: those of the trees it was last asked about
+_afar = Workers()  # in a worker process: those of the trees it was last asked about
 
 
-def work_afar(_number: int, key: str, tree: Tree, nodes: Sequence[Node], thin: Sequence[bytes], seconds: float) -> Slice:
+def work_afar(_number: int, key: str, tree: Tree, nodes: tuple[Node, ...], thin: tuple[bytes, ...], seconds: float) -> Slice:
     """What a foreign executor is given; the number makes each call another one, as some executors merge equal calls."""
-    crew = _crews.pop(key, None) or Crew(tree)
-    _crews[key] = crew
-    while len(_crews) > _MOST_CREWS:
-        _crews.pop(next(iter(_crews)), None)
-    return crew.work(nodes, thin, seconds, Stop())
+    return _afar.work(key, tree, Task(nodes, thin, seconds, Stop()))
 
 
 class Standing(NamedTuple):
@@ -225,13 +186,15 @@ class Ledger:
     ----------
     tree
         What is counted.
+    bound
+        The most regions below a prefix of the tree.
     saved
         Where the count begins.
     """
 
-    def __init__(self, tree: Tree, saved: Saved) -> None:
+    def __init__(self, tree: Tree, bound: LocalBound, saved: Saved) -> None:
         """Add up what is left."""
-        self._bound, self._units = LocalBound(tree), tree.units
+        self.bound, self._units = bound, tree.units
         empty = Standing(saved.totals)
         self.standing = self._moved(empty, Step(saved.totals, opened=saved.open, thinned=saved.thin))
 
@@ -256,7 +219,7 @@ class Ledger:
         return Step(standing.totals, step.closed, step.opened, step.settled, step.thinned), standing
 
     def _moved(self, old: Standing, step: Step) -> Standing:
-        bound, whole = self._bound, 1 << self._units
+        bound, whole = self.bound, 1 << self._units
         opened, closed = step.opened, step.closed
         above = sum(bound(node.prefix) for node in opened) + sum(map(bound, step.thinned))
         above -= sum(bound(node.prefix) for node in closed) + sum(map(bound, step.settled))
@@ -316,21 +279,23 @@ class Run:
     def go(self, saved: Saved, executor: Executor | None, workers: int | None, memory: int | None) -> None:
         """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early."""
         self._pool, self._thin = list(saved.open), list(saved.thin)
-        crew = Crew(self.tree)
-        count = _workers(crew, executor, workers, memory)
+        here = Workers(self.ledger.bound)
+        count = worker_count(workers, executor)
+        if memory is not None:
+            count = min(count, _most_workers(here.size("", self.tree), memory))
         try:
             if executor is not None:
                 self._key = self.tree.network.fingerprint + domain_digest(self.tree.domain)
                 self._loop(Pending[Task](executor), None, count)
                 return
             with ThreadPoolExecutor(count) as threads:
-                self._loop(Pending[Task](threads), crew, count)
+                self._loop(Pending[Task](threads), here, count)
         except KeyboardInterrupt:  # a second one, or between two steps
             self.interrupted = True
 
-    def _loop(self, pending: Pending[Task], crew: Crew | None, workers: int) -> None:
+    def _loop(self, pending: Pending[Task], here: Workers | None, workers: int) -> None:
         try:
-            while self._fill(pending, crew, workers):
+            while self._fill(pending, here, workers):
                 for task, found in pending.wait(_SHORT if len(pending.labels) < workers else _TICK):
                     self._absorb(task, found)
                 self._tell()
@@ -342,15 +307,15 @@ class Run:
                 task.stop.asked = True
             pending.cancel()
 
-    def _fill(self, pending: Pending[Task], crew: Crew | None, workers: int) -> bool:
-        """Give work to idle workers; False if there is nothing to wait for."""
+    def _fill(self, pending: Pending[Task], here: Workers | None, workers: int) -> bool:
+        """Give work to idle workers, those of this process or, without any, of the executor; False if there is nothing to wait for."""
         while len(pending.labels) < workers and (self._pool or self._thin):
             now = perf_counter()
             if now >= self.deadline:
                 break
-            task = self._next(now, pending.labels, workers, afar=crew is None)
-            if crew:
-                pending.submit(task, crew.work, task.nodes, task.thin, task.seconds, task.stop)
+            task = self._next(now, pending.labels, workers, afar=here is None)
+            if here:
+                pending.submit(task, here.work, self._key, self.tree, task)
             else:
                 self._number += 1
                 pending.submit(task, work_afar, self._number, self._key, self.tree, task.nodes, task.thin, task.seconds)
@@ -428,13 +393,9 @@ def _top(stack: list[_Item], size: int) -> tuple[_Item, ...]:
     return taken
 
 
-def _workers(crew: Crew, executor: Executor | None, workers: int | None, memory: int | None) -> int:
-    """How many work at the same time."""
-    count = workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-    if memory is None:
-        return count
-    size = crew.size()
+def _most_workers(size: int, memory: int) -> int:
+    """How many workers of this size, in bytes, the memory holds."""
     if size > memory:
         msg = f"memory is limited to {memory:,} bytes, but one worker needs {size:,} for this network; allow more"
         raise OptionError(msg)
-    return min(count, memory // max(size, 1))
+    return memory // max(size, 1)

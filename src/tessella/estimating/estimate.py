@@ -20,6 +20,7 @@ from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
 from tessella.estimating.wide import is_large
 from tessella.network import Floats, Network
+from tessella.options import check_executor
 from tessella.partition.tree import Tree
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_confidence, format_count, maps, provenance
@@ -356,9 +357,7 @@ def _check(  # noqa: PLR0913, PLR0917  one per option
     if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0.0 < cast("float", confidence) < 1.0:
         msg = f"confidence is {confidence!r:.40}; it must lie between 0 and 1, such as 0.95"
         raise OptionError(msg)
-    if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
-        msg = f"executor is a {type(executor).__name__}; an estimate takes a concurrent.futures.Executor, or None for threads"
-        raise OptionError(msg)
+    check_executor(executor, "an estimate")
     if progress is not None and not callable(progress):
         msg = f"progress is a {type(progress).__name__}; an estimate takes a function of one EstimateProgress, or None"
         raise OptionError(msg)

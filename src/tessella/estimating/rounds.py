@@ -6,7 +6,6 @@ bets of `tessella.estimating.betting` are made.  Where the time ends within a ge
 """
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from time import perf_counter
@@ -21,7 +20,7 @@ from tessella.estimating.values import Values
 from tessella.estimating.wide import Tilts, WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
-from tessella.parallel import Pending
+from tessella.parallel import Crew, Pending, worker_count
 from tessella.partition.tree import Tree
 
 _FIRST, _GROWTH = 4, 1.5  # rounds of the first generation, and how much more are made before what is learned is used
@@ -32,7 +31,6 @@ _GUESS, _WIDE_GUESS = 200, 8  # rounds that are planned for before one was timed
 _FADE = 0.8  # of the longest time so far, with each task
 _QUEUE = 0.1  # seconds; shorter tasks are queued, so that nobody waits for them
 _NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
-_MOST_CREWS = 2  # trees whose descents a worker process keeps
 
 
 class Sample(NamedTuple):
@@ -61,43 +59,39 @@ def descents_for(tree: Tree) -> Descents | WideDescents:
     return Descents(tree, population=2 if tree.network.layers[0].units <= _NARROW else 1)
 
 
-class Crew:
-    """Descents of one tree that wait for work; as many as work at the same time.
+class Task(NamedTuple):
+    """Some rounds to make.
 
     Parameters
     ----------
-    tree
-        Where they descend.
+    first, size
+        The number of the first one, and how many.
+    base
+        What the seeds of rounds are made from.
+    theta
+        What was learned from earlier rounds.
     """
 
-    def __init__(self, tree: Tree) -> None:
-        """Nobody is there yet."""
-        self._tree, self._free = tree, list[Descents | WideDescents]()
+    first: int
+    size: int
+    base: int
+    theta: Floats
 
-    def work(self, first: int, size: int, base: int, theta: Floats) -> tuple[Batch, int, int]:
-        """Some rounds; also how many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on."""
-        try:
-            descents = self._free.pop()
-        except IndexError:
-            descents = descents_for(self._tree)
-        batch = descents.rounds(first, size, base, theta)
-        self._free.append(descents)
+
+def work(crew: Crew[Descents | WideDescents], key: str, tree: Tree, task: Task) -> tuple[Batch, int, int]:
+    """Make some rounds; also how many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on."""
+    with crew.lend(key, lambda: descents_for(tree)) as descents:
+        batch = descents.rounds(*task)
         return batch, len(descents.answers), descents.answers.given_up
 
 
-_crews: dict[str, Crew] = {}  # in a worker process: those of the trees it was last asked about
+_afar = Crew[Descents | WideDescents]()  # in a worker process: those of the trees it was last asked about
 
 
-def work_afar(  # noqa: PLR0913, PLR0917  plain arguments travel
-    key: str, tree: Tree, first: int, size: int, base: int, theta: Floats
-) -> tuple[Batch, int, int]:
+def work_afar(key: str, tree: Tree, task: Task) -> tuple[Batch, int, int]:
     """What a foreign executor is given; the number of the first round makes each call another one."""
-    crew = _crews.pop(key, None) or Crew(tree)
-    _crews[key] = crew
-    while len(_crews) > _MOST_CREWS:
-        _crews.pop(next(iter(_crews)), None)
     with single_threaded():
-        return crew.work(first, size, base, theta)
+        return work(_afar, key, tree, task)
 
 
 class Rounds:
@@ -122,7 +116,7 @@ class Rounds:
         self._tree, self._base, self._report, self._clock = tree, base, report, clock
         self._wide = is_wide(tree)
         self._values = Tilts(len(tree.network.layers)) if self._wide else Values(Shape.of(tree))
-        self._crew = Crew(tree)
+        self._crew = Crew[Descents | WideDescents]()
         self._parts, self._planned = list[Floats](), list[Floats]()
         self._done, self._thin, self._undecided = 0, 0, 0
         self._pace, self._longest, self._told = 0.0, 0.0, perf_counter()
@@ -140,7 +134,7 @@ class Rounds:
 
     def go(self, probes: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
         """Make rounds until there are enough, or the time is over; Ctrl-C ends it early."""
-        size = workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        size = worker_count(workers, executor)
         try:
             with single_threaded():
                 if executor is not None:
@@ -193,10 +187,11 @@ class Rounds:
                 while start < end and fitting and len(pending.labels) < queue:
                     size = min(step, fitting, end - start)
                     label = (start, size, self._clock())
+                    task = Task(start, size, self._base, theta)
                     if afar:
-                        pending.submit(label, work_afar, key, self._tree, start, size, self._base, theta)
+                        pending.submit(label, work_afar, key, self._tree, task)
                     else:
-                        pending.submit(label, self._crew.work, start, size, self._base, theta)
+                        pending.submit(label, work, self._crew, key, self._tree, task)
                     start += size
                     fitting = self._fitting(deadline, begun=True)
                 if start < end and not fitting:

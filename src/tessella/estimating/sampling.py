@@ -16,6 +16,7 @@ from tessella.estimating.rounds import Rounds
 from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.network import Network
+from tessella.options import check_executor
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
@@ -95,6 +96,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
         msg = f"n is {n!r}; a sample takes a whole number of regions, at least 1"
         raise OptionError(msg)
     check_stability(stability, network, domain)
+    check_executor(executor, "a sample")
     base = generator(rng).integers(2**63, size=2)
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     return list(_drawn(known, int(n), int(base[0]), int(base[1]), executor))

@@ -5,7 +5,6 @@ leave out the slow ones would choose among them.
 """
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,7 +15,8 @@ from typing import Protocol, cast
 import numpy as np
 
 from tessella.errors import OptionError, SolverError
-from tessella.parallel import Pending, Stop
+from tessella.options import check_executor
+from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import Status
 from tessella.probable.search import Outcome
@@ -24,7 +24,6 @@ from tessella.seeds import entropy
 
 _TICK = 0.2  # seconds between looks at the clock
 _PATIENCE = 4.0  # seconds to wait for workers that are asked to stop
-_MOST_WORKERS = 2  # jobs whose workers a worker process keeps
 
 
 class Worker(Protocol):
@@ -99,10 +98,8 @@ def plan(  # noqa: PLR0913  one per option
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0):
         msg = f"seconds is {seconds!r:.40}; the time limit is a positive number, or left out for none"
         raise OptionError(msg)
-    executor, progress = others.get("executor"), others.get("progress")
-    if executor is not None and (isinstance(executor, type) or not hasattr(executor, "submit")):
-        msg = f"executor is a {type(executor).__name__}; MIPBound takes a concurrent.futures.Executor, or None for threads"
-        raise OptionError(msg)
+    check_executor(others.get("executor"), "MIPBound")
+    progress = others.get("progress")
     if progress is not None and not callable(progress):
         msg = f"progress is a {type(progress).__name__}; MIPBound takes a function of one MIPBound, or None"
         raise OptionError(msg)
@@ -135,7 +132,7 @@ class Run:
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
     status: Status = Status.FINISHED
     _waiting: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
-    _crew: list[Worker] = field(default_factory=list[Worker])
+    _crew: Crew[Worker] = field(default_factory=Crew[Worker])
     _stop: Stop = field(default_factory=Stop)
     _next: int = 0
 
@@ -143,8 +140,7 @@ class Run:
         """Do them, in threads of this process or in an executor; Ctrl-C ends it early."""
         try:
             if executor is not None:
-                count = workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-                self._loop(Pending[int](executor), count, afar=True)
+                self._loop(Pending[int](executor), worker_count(workers, executor), afar=True)
                 return
             count = workers or self.job.threads
             with ThreadPoolExecutor(min(count, self.plan.repetitions or count)) as threads:
@@ -182,13 +178,8 @@ class Run:
         return bool(pending.labels)
 
     def _work(self, number: int) -> Outcome | None:
-        try:
-            worker = self._crew.pop()
-        except IndexError:
-            worker = self.job.worker()
-        found = worker.repeat(self.plan.size, self.plan.seed(number), self._stopped)
-        self._crew.append(worker)
-        return found
+        with self._crew.lend("", self.job.worker) as worker:
+            return worker.repeat(self.plan.size, self.plan.seed(number), self._stopped)
 
     def _stopped(self) -> bool:
         return self._stop.asked or perf_counter() > self.deadline
@@ -214,15 +205,11 @@ class Run:
             return
 
 
-_workers: dict[str, Worker] = {}  # in a worker process: those of its last jobs
+_afar = Crew[Worker]()  # in a worker process: those of its last jobs
 
 
 def work_afar(number: int, key: str, job: Job, plan: Plan, seconds: float | None) -> Outcome | None:
     """What a foreign executor is given; the number makes each call another one, as some executors merge equal calls."""
     end = math.inf if seconds is None else perf_counter() + seconds
-    worker = _workers.pop(key, None) or job.worker()  # taken out: nobody else in this process may use it meanwhile
-    found = worker.repeat(plan.size, plan.seed(number), lambda: perf_counter() > end)
-    _workers[key] = worker
-    while len(_workers) > _MOST_WORKERS:
-        _workers.pop(next(iter(_workers)), None)
-    return found
+    with _afar.lend(key, job.worker) as worker:
+        return worker.repeat(plan.size, plan.seed(number), lambda: perf_counter() > end)

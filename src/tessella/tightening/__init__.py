@@ -9,6 +9,7 @@ import numpy as np
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import NetworkError, OptionError
 from tessella.network import Layer, Network
+from tessella.options import check_executor
 from tessella.parallel import Progress
 from tessella.preactivation import Method, PreactivationBounds, intersect, stack
 from tessella.tightening.extremes import optimise
@@ -56,6 +57,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     if not seconds_per_unit > 0.0:
         msg = f"the time per unit must be positive, got {seconds_per_unit!r}"
         raise OptionError(msg)
+    check_executor(executor, "stability")
     order = list(Method)[: list(Method).index(chosen) + 1]
     tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
