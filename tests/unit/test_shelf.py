@@ -56,6 +56,19 @@ def test_a_damaged_file_is_compiled_again(folder, caplog, ending):
     assert "cannot be read" in caplog.text
 
 
+def test_code_of_another_process_under_our_key_is_not_loaded(folder):
+    mine, later = (shelf.Files(str(folder), "total", stamp) for stamp in ("now", "after a change"))
+    mine.save("a key", "code")
+    assert mine.load("a key") == "code"
+    (code,) = files(folder, "nbc")
+    mine._save_index({"another key": code.name})  # both chose this name, and the index of the one that was first is lost
+    assert mine.load("another key") is None
+    later._save_index({"a key": code.name})  # the index is written, its code not yet
+    assert later.load("a key") is None
+    later.save("a key", "new code")
+    assert later.load("a key") == "new code"
+
+
 def test_a_full_disk_is_no_error_and_is_told_once(folder, caplog, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

@@ -10,6 +10,8 @@ from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
+from tessella.kernel.shelf import Files
+
 
 def compiler(*sources: str, **more: bool | str) -> Callable[[Any], Any]:
     """A decorator that compiles a function with Numba.
@@ -33,11 +35,11 @@ def compiler(*sources: str, **more: bool | str) -> Callable[[Any], Any]:
             compiled = njit(cache=True, **options)(function)
         except RuntimeError:  # neither the package's folder nor the home can be written
             return njit(**options)(function)
-        if sources:
-            file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)  # there is no public way
-            if file is None:
-                return njit(**options)(function)
-            file._source_stamp = (file._source_stamp, *stamps)  # noqa: SLF001
+        cache: Any = getattr(compiled, "_cache", None)  # there is no public way
+        file = getattr(cache, "_cache_file", None)
+        if file is None:
+            return njit(**options)(function)
+        cache._cache_file = Files(cache.cache_path, cache._impl.filename_base, (file._source_stamp, *stamps))  # noqa: SLF001
         return compiled
 
     return decorate

@@ -8,11 +8,31 @@ from pathlib import Path
 from typing import Any, cast
 
 from numba import config
-from numba.core.caching import FunctionCache, NullCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 from numba.core.registry import cpu_target
 
 _log = logging.getLogger("tessella")
 _told = set[str]()
+
+
+class Files(IndexDataCacheFile):
+    """The files of one function: code with its stamp and its key, and an index that says where the code of each key is.
+
+    Numba numbers the files of code, and writes the index first.  Of two processes that save at the same time, one could find the code of the other,
+    or code from before a change, under its own key: so the code itself says what it is, and what is not asked for is not loaded.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Save code with what it is."""
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        """Load code; None if there is none with this stamp and key."""
+        match super().load(key):
+            case (stamp, found, data) if (stamp, found) == (self._source_stamp, key):
+                return data
+            case _:
+                return None
 
 
 class Shelf(FunctionCache):
@@ -29,8 +49,9 @@ class Shelf(FunctionCache):
     def __init__(self, python: Any, stamp: str) -> None:
         """Find the folder; RuntimeError if none can be written."""
         super().__init__(python)
-        file: Any = self._cache_file
-        file._source_stamp = stamp  # noqa: SLF001  else the time of the file, which knows nothing of functions called
+        implementation: Any = self._impl
+        # the stamp instead of the time of the source, which knows nothing of functions called
+        self._cache_file = Files(self.cache_path, implementation.filename_base, stamp)
 
     def holds(self, signature: Any) -> bool:
         """Whether the function is here, for this signature and machine."""
