@@ -1,0 +1,61 @@
+"""How the margins of linear programs relate."""
+
+import numpy as np
+import pytest
+
+from tessella import numerics
+from tessella.numerics import (
+    CLEAR,
+    CLOSE,
+    EDGE,
+    EPS,
+    FAR,
+    GOAL,
+    MARGIN,
+    NOTHING,
+    PIVOT,
+    PROOF,
+    ROUNDOFF,
+    SEEN,
+    SHALLOW,
+    SINGULAR,
+    SLACK,
+    SURE,
+    TRUSTED_ROW,
+    TRUSTED_ROW_OF_DESCENTS,
+    UNHARMFUL,
+)
+
+
+def test_roundoff_is_that_of_double_precision():
+    assert np.finfo(np.float64).eps == EPS == 2.0 * ROUNDOFF
+    assert 1.0 + ROUNDOFF == 1.0 < 1.0 + EPS
+
+
+def test_points_of_linear_programs_lie_inside_by_more_than_rows_are_wrong():
+    assert 1.0 - EDGE == pytest.approx(MARGIN)
+    inside = MARGIN - CLOSE
+    assert inside >= 0.9 * MARGIN
+    assert max(TRUSTED_ROW, TRUSTED_ROW_OF_DESCENTS, UNHARMFUL) <= 0.1 * MARGIN < inside
+
+
+def test_points_and_proofs_contradict_each_other_by_more_than_rows_are_wrong():
+    assert PROOF == 4.0 * MARGIN
+    assert PROOF - MARGIN > 10.0 * max(TRUSTED_ROW, TRUSTED_ROW_OF_DESCENTS, UNHARMFUL)
+    assert SURE > PROOF + MARGIN
+    assert GOAL == 2.0 * PROOF
+
+
+def test_points_close_to_walls_need_rows_that_are_closer():
+    assert TRUSTED_ROW <= 0.2 * SLACK <= 0.002 * MARGIN
+    assert SLACK <= 0.1 * SEEN <= 0.1 * CLEAR
+    assert 2.0 * SLACK < FAR < SHALLOW
+
+
+def test_what_is_rounding_is_larger_than_roundoff():
+    assert 10.0 * EPS < SINGULAR < NOTHING < PIVOT
+
+
+def test_every_number_is_named_here():
+    named = {name for name in vars(numerics) if name.isupper()}
+    assert named <= set(globals())
