@@ -19,7 +19,8 @@ EPS = 2.0**-52  # from 1 to the next number; twice ROUNDOFF
 MARGIN = 1e-9  # of a row's size
 EDGE = 1.0 - MARGIN  # inputs stay this far inside their ends
 CLOSE = 1e-10  # how far from its bound a row or an input may end
-PROOF = 4.0 * MARGIN  # by how much the rows of a proof are relaxed; also what a value must be for points to show its sign
+PROOF = 4.0 * MARGIN  # by how much the rows of a proof are relaxed
+SHOWN = 4.0 * MARGIN  # what a row's value at a point of a linear program must be to show the row's sign
 GOAL = 8.0 * MARGIN  # what a descent's point must reach to show a sign
 SURE = 1e-8  # a bound this far below zero is worth a proof
 

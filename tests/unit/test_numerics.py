@@ -18,6 +18,7 @@ from tessella.numerics import (
     ROUNDOFF,
     SEEN,
     SHALLOW,
+    SHOWN,
     SINGULAR,
     SLACK,
     SURE,
@@ -33,7 +34,7 @@ def test_roundoff_is_that_of_double_precision():
 
 
 def test_points_of_linear_programs_lie_inside_by_more_than_rows_are_wrong():
-    assert 1.0 - EDGE == pytest.approx(MARGIN)
+    assert pytest.approx(MARGIN) == 1.0 - EDGE
     inside = MARGIN - CLOSE
     assert inside >= 0.9 * MARGIN
     assert max(TRUSTED_ROW, TRUSTED_ROW_OF_DESCENTS, UNHARMFUL) <= 0.1 * MARGIN < inside
@@ -41,9 +42,9 @@ def test_points_of_linear_programs_lie_inside_by_more_than_rows_are_wrong():
 
 def test_points_and_proofs_contradict_each_other_by_more_than_rows_are_wrong():
     assert PROOF == 4.0 * MARGIN
-    assert PROOF - MARGIN > 10.0 * max(TRUSTED_ROW, TRUSTED_ROW_OF_DESCENTS, UNHARMFUL)
+    assert 10.0 * max(TRUSTED_ROW, TRUSTED_ROW_OF_DESCENTS, UNHARMFUL) < PROOF - MARGIN
     assert SURE > PROOF + MARGIN
-    assert GOAL == 2.0 * PROOF
+    assert GOAL == 2.0 * SHOWN > SHOWN > MARGIN + CLOSE
 
 
 def test_points_close_to_walls_need_rows_that_are_closer():

@@ -15,6 +15,7 @@ import numpy as np
 
 from tessella.kernel.record import (
     Bytes,
+    Cube,
     Halves,
     Matrix,
     Record,
@@ -203,3 +204,145 @@ class Pricing(Record):
             cut_bits=cut.view(np.int32),
             order=zeros(2 * inputs + 2, kind=np.int64),
         )
+
+
+class Bases(Record):
+    """States of the dual simplex method over many inputs (`tessella.cells.dual`), one for each cell on the way to the current one.
+
+    Invariant of state s with size[s] = k: rows tight[s, :k] are at their bounds, inputs basic[s, :k] somewhere between theirs, and inverse[s] is the inverse of the tight rows' coefficients at
+    these inputs.  Costs are the start's, and multipliers[s, :k] of the tight rows; they are zero at basic inputs, and all others sit at the end that the sign of their cost asks for: in z these
+    add up to base[s].  Pivots since the inverse was computed: age[s]; -1 if the state is new.
+    """
+
+    tight: WholeMatrix
+    basic: WholeMatrix
+    size: Whole
+    age: Whole
+    inverse: Cube
+    base: Matrix
+    multipliers: Matrix
+    costs: SingleMatrix
+    # memory for one iteration
+    square: Matrix  # to be inverted
+    misses: Vector  # what tight rows are short of their bounds without basic inputs
+    values: Vector  # of basic inputs
+    scores: Vector  # of basic inputs: how bad it is that they are beyond their ends
+    rates: Vector  # at which multipliers change
+    pivot_row: Vector  # the leaving variable's row of the inverse, or its coefficients times the inverse
+    coefficients: Vector  # of the leaving row at basic inputs, or of the entering input in tight rows
+    column: Vector  # the inverse times the entering input's coefficients
+
+    @classmethod
+    def of(cls, space: Space, rows: int, states: int) -> Self:
+        """New states for cells of so many rows."""
+        p, n, basis = space.dimensions, space.inputs, cls.places(space, rows)
+        return cls(
+            tight=zeros(states, basis, kind=np.int64),
+            basic=zeros(states, basis, kind=np.int64),
+            size=zeros(states, kind=np.int64),
+            age=np.full(states, -1, dtype=np.int64),
+            inverse=zeros(states, basis, basis),
+            base=zeros(states, p),
+            multipliers=zeros(states, basis),
+            costs=zeros(states, n, kind=np.float32),
+            square=zeros(basis, basis),
+            **{name: zeros(basis) for name in ("misses", "values", "scores", "rates", "pivot_row", "coefficients", "column")},
+        )
+
+    @staticmethod
+    def places(space: Space, rows: int) -> int:
+        """How many rows may be tight, and one more."""
+        return min(space.dimensions, space.inputs, rows) + 1
+
+
+class Tableaus(Record):
+    """States of the dual simplex method in dense tableaus (`tessella.cells.tableau`), one for each cell on the way to the current one.
+
+    Every input, and the slack of every row, is a variable: a row is named by its number, input j -1 - j.  As many as there are inputs are *columns*, each at one of its bounds; all others, the
+    *lines*, are affine functions of these.  Invariant of state s: column j is variable columns[s, j] at the value ends[s, j]; line i < held[s] is variable lines[s, i], has the value
+    values[s, i], and changes by table[s, j, i] for each unit of column j.  Pivots since all was computed: age[s]; -1 if the state is new.
+    """
+
+    columns: WholeMatrix
+    lines: WholeMatrix
+    held: Whole
+    age: Whole
+    table: Cube
+    values: Matrix  # of lines
+    lowest: Matrix  # values that lines may have
+    highest: Matrix
+    worth: Matrix  # what a violation of these counts
+    ends: Matrix  # values of columns
+    costs: Matrix  # of columns
+    reach: Matrix  # how far it is to a column's other end; 0 for an equation, which stays
+    favours: Matrix  # the sign that a column's cost must have; 0 for an equation
+    # memory for one iteration
+    rates: Vector  # of columns, towards the leaving line's bound
+    steps: Vector  # of columns: after which their costs change sign
+    changes: Vector  # of lines
+
+    @classmethod
+    def of(cls, space: Space, rows: int, states: int) -> Self:
+        """New states for cells of so many rows."""
+        n = space.inputs
+        return cls(
+            columns=zeros(states, n, kind=np.int64),
+            lines=zeros(states, rows, kind=np.int64),
+            held=zeros(states, kind=np.int64),
+            age=np.full(states, -1, dtype=np.int64),
+            table=zeros(states, n, rows),
+            **{name: zeros(states, rows) for name in ("values", "lowest", "highest", "worth")},
+            **{name: zeros(states, n) for name in ("ends", "costs", "reach", "favours")},
+            rates=zeros(n),
+            steps=zeros(n),
+            changes=zeros(rows),
+        )
+
+
+class Cell(Record):
+    """The cell that a walk stands in, and the cells on the way to it: their rows are the first of its own, and each has a state of a linear program.
+
+    Row r is named codes[r]; the row of decision u is row_of[u], or -1 if the decision needs none.  points[s] is the point that state s ended at.  Of ``bases`` and ``tableaus`` one is in use.
+    """
+
+    space: Space
+    rows: Matrix
+    codes: Whole
+    row_of: Whole
+    points: Matrix
+    start: Singles  # costs that every linear program starts with: random, so that ties hardly ever occur
+    bases: Bases
+    tableaus: Tableaus
+    proof: Proof  # of the last cell that was found to be empty
+    pricing: Pricing
+    work: Work
+    tally: Tally
+    solver: int  # the address of what solves linear programs: see `tessella.cells.solver`
+
+    @classmethod
+    def of(cls, space: Space, layers: Layers, *, rows: int, states: int) -> Self:
+        """Room for so many rows, and as many states."""
+        n, rng = space.inputs, np.random.default_rng(space.inputs)
+        start = (rng.uniform(0.5, 1.0, n) * rng.choice((-1.0, 1.0), n) / n).astype(np.float32)
+        return cls(
+            space=space,
+            rows=zeros(rows, space.dimensions + 3),
+            codes=-1 - np.arange(rows, dtype=np.int64),
+            row_of=np.full(len(layers.unit_of), -1, dtype=np.int64),
+            points=zeros(states, space.dimensions),
+            start=aligned(start),
+            bases=Bases.empty() if space.in_inputs else Bases.of(space, rows, states),
+            tableaus=Tableaus.of(space, rows, states) if space.in_inputs else Tableaus.empty(),
+            proof=Proof.of(max(rows, n) + 2),
+            pricing=Pricing.of(n),
+            work=Work.of(space, int(layers.width.max())),
+            tally=Tally(),
+        )
+
+    @staticmethod
+    def bytes_of_state(space: Space, rows: int) -> int:
+        """The memory of one state."""
+        p, n, basis = space.dimensions, space.inputs, Bases.places(space, rows)
+        if space.in_inputs:
+            return 8 * (n * rows + 5 * rows + 6 * n + 2)
+        return 8 * (basis * basis + 2 * p + 3 * basis + 2) + 4 * n
