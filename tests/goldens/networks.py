@@ -20,7 +20,6 @@ DIGITS = Path(tessella.__file__).parent / "data" / "digits.onnx"
 FEW = frozenset({"vertices", "count", "local", "upper", "meeting", "linear"})
 SOME = frozenset({"in_inputs", "in_frame", "count", "local", "upper", "meeting", "linear"})
 MANY = SOME | {"points", "points_without_mixtures"}
-LONG = MANY - {"count"} | {"long_count"}
 LISTED = frozenset({"exact", "listing", "search"})
 DRAWN = frozenset({"descents", "estimate", "sample"})
 TIGHT = frozenset({"lp", "milp", "mipbound"})
@@ -141,10 +140,10 @@ def _by_points() -> Iterator[Subject]:
     yield _subject("points-150x8x6x4", MANY | {"mipbound"}, bias=1.0)
     yield _subject("points-200x7x8", MANY, box=(0.0, 1.0))
     yield _subject("points-140x12x5", MANY | {"descents"}, rank=4)
-    yield _subject("points-140x16x6", LONG | DRAWN, rank=3)
+    yield _subject("points-140x16x6", MANY | DRAWN, rank=3)
     yield _subject("points-160x22x4", MANY | {"descents"}, rank=2)
-    yield _subject("points-180x18x5", LONG, rank=3)
-    yield _subject("points-150x30x3", LONG, rank=2)
+    yield _subject("points-180x18x5", MANY, rank=3)
+    yield _subject("points-150x30x3", MANY, rank=2)
     yield _subject("points-784x6x8", MANY | {"descents"})
     yield _subject("points-300x9x3", MANY, bias=3.0)
     yield _subject("near-128x7x5", MANY, bias=1e-3)
@@ -195,8 +194,8 @@ def _trained() -> Iterator[Subject]:
         lower[free], upper[free] = 0.0, 1.0
         return Made(tessella.load(DIGITS), Box(lower, upper))
 
-    yield Subject("digits-64", lambda: with_free(64), SOME - {"count"} | DRAWN | {"long_count", "mipbound"})
-    yield Subject("digits-30", lambda: with_free(30), SOME - {"count"} | DRAWN | {"long_count", "search"})
+    yield Subject("digits-64", lambda: with_free(64), SOME | DRAWN | {"mipbound"})
+    yield Subject("digits-30", lambda: with_free(30), SOME | DRAWN | {"search"})
     yield Subject("digits-6", lambda: with_free(6), FEW | LISTED | DRAWN | TIGHT)
     yield Subject("digits-2", lambda: with_free(2), FEW | LISTED | {"polygons"})
 

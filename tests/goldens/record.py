@@ -18,7 +18,7 @@ FILE = Path(__file__).parent / "goldens.json"
 CLOSE = 1e-9  # relative: how much floating-point numbers may differ
 TESTS = 0.01  # relative: how much the numbers of tests may differ where two pieces of code became one
 FEWEST = 2  # tests that may differ in any case then
-PROVED = {"count", "long_count", "exact", "listing", "polygons", "mipbound", "local", "upper"}
+PROVED = {"count", "exact", "listing", "polygons", "mipbound", "local", "upper"}
 STEPPED = "steps"  # what is found in so many tests, so that it may differ where these do
 
 
