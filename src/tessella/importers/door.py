@@ -71,7 +71,7 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
         msg = f"input_shape={shape!r} is no shape; pass whole numbers, such as input_shape=(1, 28, 28)"
         raise OptionError(msg) from error
     if not sizes or min(sizes) < 1:
-        msg = f"input_shape={shape!r} has no size, or one below 1; pass the shape of one input, such as input_shape=(1, 28, 28)"
+        msg = f"input_shape={shape!r} has no size, or one below 1; pass sizes of at least 1, such as input_shape=(1, 28, 28)"
         raise OptionError(msg)
     return sizes
 
