@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from tessella import Box, Network
-from tessella.partition.tree import Node, Slice
+from tessella.partition.tree import Found, Node
 
 
 def line_network(seed, sizes=(6, 5)):
@@ -53,7 +53,7 @@ class LineWalker:
                 time.sleep(self.rest)
             if tests >= self.steps or stop.asked:
                 break
-        return Slice(regions, tuple(stack), tuple(thin), tests)
+        return Found(regions, tuple(stack), tuple(thin), tests)
 
     def length(self, prefix):
         """How long the interval of a prefix is."""

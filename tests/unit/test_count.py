@@ -21,7 +21,7 @@ from tessella import Box, Layer, Network, OptionError, SolverError
 from tessella.counting import schedule
 from tessella.counting.count import Count, CountProgress, Status, count
 from tessella.partition.local import LocalBound
-from tessella.partition.tree import Slice, Tree
+from tessella.partition.tree import Found, Tree
 
 
 def truth(network, box):
@@ -210,7 +210,7 @@ def test_what_a_walker_raises_is_raised_and_the_others_end(monkeypatch):
 def test_a_count_that_contradicts_its_bounds_is_not_returned(monkeypatch):
     class Lying(LineWalker):
         def advance(self, *_):
-            return Slice(0)
+            return Found(0)
 
     monkeypatch.setattr(schedule, "walker_for", Lying)
     with pytest.raises(SolverError, match="please report"):

@@ -59,7 +59,7 @@ from tessella.cells.old.rows import (
 from tessella.kernel.compiling import address, calling, compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
-from tessella.partition.tree import Node, Slice, Tree
+from tessella.partition.tree import Found, Node, Tree
 
 DONE, MORE, FOUND = 0, 1, 2
 
@@ -780,10 +780,10 @@ class Simplex:
         """Memory held."""
         return sum(value.nbytes for value in vars(self).values() if isinstance(value, np.ndarray))
 
-    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Slice:
+    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Found:
         """Walk for about this long, or until it is asked to stop; at least one step is made."""
         if not self._exists:
-            return Slice(0, (), tuple(node.prefix for node in nodes))
+            return Found(0, (), tuple(node.prefix for node in nodes))
         end, counters = perf_counter() + seconds, self._counters
         counters[:] = 0
         thin, left, waiting, hard, late = list[bytes](), list[Node](), list(nodes), list[Node](), False
@@ -814,7 +814,7 @@ class Simplex:
                 if late and not self._careful and status != DONE:  # a node that was done as hard or thin is told already
                     left += self._open(node)
                     break
-        return Slice(int(counters[REGIONS]), (*waiting, *left), tuple(thin), int(counters[TESTS]))
+        return Found(int(counters[REGIONS]), (*waiting, *left), tuple(thin), int(counters[TESTS]))
 
     def _walk(self, fixed: int, tests: int) -> int:
         found = (self._row_of, self._codes, self._proofs, self._shares, self._stable_at)

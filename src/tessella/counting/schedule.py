@@ -24,7 +24,7 @@ from tessella.network import Layer, Network
 from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.partition.local import LocalBound
 from tessella.partition.settler import Settler
-from tessella.partition.tree import Node, Slice, Tree, Walker
+from tessella.partition.tree import Found, Node, Tree, Walker
 
 _Item = TypeVar("_Item")
 
@@ -130,7 +130,7 @@ class Workers:
         with self._walkers.lend(key, lambda: walker_for(tree)) as walker:
             return int(getattr(walker, "bytes", 0))
 
-    def work(self, key: str, tree: Tree, task: Task) -> Slice:
+    def work(self, key: str, tree: Tree, task: Task) -> Found:
         """Walk nodes, or settle thin prefixes, for about as long as the task says."""
         if not task.thin:
             with self._walkers.lend(key, lambda: walker_for(tree)) as walker:
@@ -138,13 +138,13 @@ class Workers:
         end = perf_counter() + task.seconds
         with self._settlers.lend(key, lambda: Settler(tree, self._bound)) as settler:
             found = settler.settle(task.thin, lambda: task.stop.asked or perf_counter() > end)
-        return Slice(found.regions, (), found.waiting, found.cells)
+        return Found(found.regions, (), found.waiting, found.cells)
 
 
 _afar = Workers()  # in a worker process: those of the trees it was last asked about
 
 
-def work_afar(_number: int, key: str, tree: Tree, nodes: tuple[Node, ...], thin: tuple[bytes, ...], seconds: float) -> Slice:
+def work_afar(_number: int, key: str, tree: Tree, nodes: tuple[Node, ...], thin: tuple[bytes, ...], seconds: float) -> Found:
     """What a foreign executor is given; the number makes each call another one, as some executors merge equal calls."""
     return _afar.work(key, tree, Task(nodes, thin, seconds, Stop()))
 
@@ -198,7 +198,7 @@ class Ledger:
         empty = Standing(saved.totals)
         self.standing = self._moved(empty, Step(saved.totals, opened=saved.open, thinned=saved.thin))
 
-    def after(self, task: Task, found: Slice, seconds: float) -> tuple[Step, Standing]:
+    def after(self, task: Task, found: Found, seconds: float) -> tuple[Step, Standing]:
         """The step that a result is, and where the count stands after it."""
         came, went = {*found.open, *found.thin}, {*task.nodes, *task.thin}
         totals = self.standing.totals
@@ -340,7 +340,7 @@ class Run:
         longest = _SLICE if not afar else _SHORT_AFAR if scarce else _SLICE_AFAR
         return Task(nodes, thin, min(longest, self.deadline - now), Stop(), now)
 
-    def _absorb(self, task: Task, found: Slice) -> None:
+    def _absorb(self, task: Task, found: Found) -> None:
         self._torn = True
         step, standing = self.ledger.after(task, found, perf_counter() - self.begun)
         if self.checkpoint:

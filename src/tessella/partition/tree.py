@@ -44,7 +44,7 @@ class Node(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class Found:
     """What a walker found in the time it was given.
 
     Parameters
@@ -68,7 +68,7 @@ class Slice:
 class Walker(Protocol):
     """Counts the regions below nodes; one walker serves one thread."""
 
-    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Slice:
+    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Found:
         """Walk for about this long, or until it is asked to stop; at least one step is made."""
         ...
 

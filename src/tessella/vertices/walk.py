@@ -50,7 +50,7 @@ from tessella.domain import Polytope
 from tessella.kernel.compiling import compiler
 from tessella.network import Floats
 from tessella.parallel import Stop
-from tessella.partition.tree import Node, Slice, Tree
+from tessella.partition.tree import Found, Node, Tree
 
 DONE, SPENT, FULL, HIGHER, LOST = 0, 1, 2, 3, 4
 
@@ -1159,10 +1159,10 @@ class Vertices:
         """Memory held."""
         return sum(part.nbytes for part in (*self._network, *self._levels, *self._path))
 
-    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Slice:
+    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Found:
         """Walk for about this long, or until it is asked to stop; at least one step is made."""
         if not self._good:
-            return Slice(0, (), tuple(node.prefix for node in nodes))
+            return Found(0, (), tuple(node.prefix for node in nodes))
         end, state, regions = perf_counter() + seconds, self._path.state, 0
         thin, waiting, left, late = list[bytes](), list(nodes), list[Node](), False
         state[:] = 0
@@ -1181,7 +1181,7 @@ class Vertices:
                 thin.append(node.prefix)
             elif status != DONE:
                 left = self._open()
-        return Slice(regions, (*waiting, *left), tuple(thin), int(state[_TESTS]))
+        return Found(regions, (*waiting, *left), tuple(thin), int(state[_TESTS]))
 
     def outlines(self) -> Iterator[Outlines]:
         """All regions of the tree, some at a time, and the prefixes that are thin; for one or two free inputs."""
