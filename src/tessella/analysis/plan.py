@@ -21,7 +21,7 @@ from typing import cast
 import numpy as np
 
 from tessella.analysis.aside import Aside
-from tessella.analysis.result import Analysis, Status
+from tessella.analysis.result import Analysis, AnalysisStatus
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
@@ -34,7 +34,7 @@ from tessella.partition.tree import Tree
 from tessella.preactivation import Method
 from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
-from tessella.probable.result import Status as Repeated
+from tessella.probable.result import MIPBoundStatus
 from tessella.result import Side, format_count, format_duration, maps
 from tessella.seeds import generator
 from tessella.stability import Stability
@@ -106,18 +106,18 @@ def analyze(  # noqa: PLR0913  one keyword per option
     check_fit(network, domain)
     _check(seconds, confidence, mipbound, workers, progress)
     seed = int(generator(rng).integers(2**62))
-    start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=Status.RUNNING)
+    start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=AnalysisStatus.RUNNING)
     session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, progress)
-    status = Status.FINISHED
+    status = AnalysisStatus.FINISHED
     try:
         with session.listening():
             _go(session, mipbound)
     except (KeyboardInterrupt, TessellaError):
         if not session.interrupted:
             raise  # an error; but what Ctrl-C left half done may well raise one, and is of no interest
-        status = Status.INTERRUPTED
+        status = AnalysisStatus.INTERRUPTED
     ended = replace(session.standing, status=status, seconds=max(session.spent, 0.0))
-    if progress and status is Status.FINISHED:
+    if progress and status is AnalysisStatus.FINISHED:
         progress(ended)
     return ended
 
@@ -384,7 +384,7 @@ def _mipbound(session: Session, why: str) -> None:
             rng=session.seed,
             workers=session.workers,
         )
-        finished = done.status is Repeated.FINISHED
+        finished = done.status is MIPBoundStatus.FINISHED
         if finished:
             session.know(probable_lower=done.lower, mipbound=done)
         words = f"at least {format_count(done.lower, Side.LOWER)}" if finished else "claims nothing, since it did not end in time"

@@ -32,7 +32,7 @@ from tessella.upper import UpperBounds
 LOADING = "loading"
 
 
-class Status(StrEnum):
+class AnalysisStatus(StrEnum):
     """Where an analysis stands."""
 
     RUNNING = "running"
@@ -113,7 +113,7 @@ class Analysis:
     steps: tuple[Step, ...] = ()
     choices: str = ""
     seconds: float = 0.0
-    status: Status = Status.FINISHED
+    status: AnalysisStatus = AnalysisStatus.FINISHED
 
     def __post_init__(self) -> None:
         """Refuse a bracket that contradicts itself."""

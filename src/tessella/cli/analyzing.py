@@ -9,7 +9,7 @@ import typer
 
 import tessella
 from tessella.analysis.ranking import rank
-from tessella.analysis.result import Status
+from tessella.analysis.result import AnalysisStatus
 from tessella.cli import brackets, drawing
 from tessella.cli.commands import app
 from tessella.cli.options import (
@@ -102,7 +102,7 @@ def analyze(  # noqa: PLR0913  one parameter per option
             brackets.print_analysis(("\n" if number else "") + title, found[name])
         elif quiet and not as_json:
             typer.echo(brackets.quiet_line(found[name]) + (f" {name}" if len(networks) > 1 else ""))
-        if found[name].status is Status.INTERRUPTED:
+        if found[name].status is AnalysisStatus.INTERRUPTED:
             break
     _finish(found, [name for name in networks if name not in found], as_json=as_json, quiet=quiet)
 
@@ -118,7 +118,11 @@ def _finish(found: dict[str, tessella.Analysis], left_out: list[str], *, as_json
     named = found if as_json or len(set(bare)) < len(bare) else dict(zip(bare, found.values(), strict=True))
     ranking = None if left_out else rank(named)
     if as_json:
-        ended = Status.INTERRUPTED if any(each.status is Status.INTERRUPTED for each in found.values()) else Status.FINISHED
+        ended = (
+            AnalysisStatus.INTERRUPTED
+            if any(each.status is AnalysisStatus.INTERRUPTED for each in found.values())
+            else AnalysisStatus.FINISHED
+        )
         drawing.print_json(
             {"status": ended, "models": records, "left_out": left_out, "ranking": ranking.to_dict() if ranking else None}
         )

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tessella.analysis.ranking import Comparison, Ranking, Verdict
-from tessella.analysis.result import LOADING, Analysis, Status
+from tessella.analysis.result import LOADING, Analysis, AnalysisStatus
 from tessella.cli.drawing import console, table
 from tessella.result import Side, format_confidence, format_count, format_duration, format_maps, maps
 
@@ -86,7 +86,7 @@ def print_analysis(title: str, found: Analysis) -> None:
         out.print()
         out.print(_steps(found))
     out.print(f"\n{found.choices}".rstrip() + ("\n" if found.choices else "") + _footnote(found))
-    if found.status is Status.INTERRUPTED:
+    if found.status is AnalysisStatus.INTERRUPTED:
         typer.echo("Note: stopped by Ctrl-C; this is what was known by then.", err=True)
 
 

@@ -44,7 +44,7 @@ from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.preactivation import Method
-from tessella.probable.result import Status as MIPBoundStatus
+from tessella.probable.result import MIPBoundStatus
 from tessella.result import SCHEMA, Bound, Side
 from tessella.solvers.reading import is_problem
 from tessella.stability import Stability

@@ -25,8 +25,7 @@ from tessella.domain import Box
 from tessella.errors import OptionError
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.network import Network
-from tessella.probable.result import MIPBound
-from tessella.probable.result import Status as MIPBoundStatus
+from tessella.probable.result import MIPBound, MIPBoundStatus
 from tessella.result import Bound, Side, format_confidence, format_count, format_duration, format_maps, format_share, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds

@@ -12,7 +12,7 @@ from tessella.formulation.model import Model, Row
 from tessella.formulation.parity import Echelon, Parity, bits, exclusion, parities, parity_rows
 from tessella.network import Floats, Mask
 from tessella.probable.search import Outcome
-from tessella.solvers.base import LazySolver, Status
+from tessella.solvers.base import LazySolver, SolverStatus
 
 Confirm: TypeAlias = Callable[[Mask, Floats], bool]
 """Whether an assignment of the binary columns is one, given it and the solver's solution."""
@@ -165,4 +165,4 @@ def _repeat(solver: LazySolver, model: Model, cuts: Cuts) -> Outcome | None:
         status = solver.exhaust(model, cuts, stopped=cuts.stopped)
     except Stopped:
         return None
-    return Outcome(cuts.draws, cuts.unconfirmed, 0, cuts.visits) if status is Status.INFEASIBLE else None
+    return Outcome(cuts.draws, cuts.unconfirmed, 0, cuts.visits) if status is SolverStatus.INFEASIBLE else None

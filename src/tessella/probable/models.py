@@ -14,11 +14,10 @@ from tessella.formulation.model import Model
 from tessella.network import Floats, Mask
 from tessella.probable.lazy import SHORT, BySolver
 from tessella.probable.networks import check_solver, fitting, repeated
-from tessella.probable.result import MIPBound, Status, Subject
+from tessella.probable.result import MIPBound, MIPBoundStatus, Subject
 from tessella.probable.run import plan
 from tessella.result import Counted
-from tessella.solvers.base import LazySolver, Solver, without_objective
-from tessella.solvers.base import Status as SolverStatus
+from tessella.solvers.base import LazySolver, Solver, SolverStatus, without_objective
 from tessella.solvers.reading import Problem, read_problem
 from tessella.solvers.scip import SCIP
 
@@ -84,7 +83,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     job = Counting(without_objective(problem.model), columns, chosen)
     found, least = _first(problem, job, seconds)
     if found is not SolverStatus.OPTIMAL:
-        status = Status.INFEASIBLE if found is SolverStatus.INFEASIBLE else Status.TIME_LIMIT
+        status = MIPBoundStatus.INFEASIBLE if found is SolverStatus.INFEASIBLE else MIPBoundStatus.TIME_LIMIT
         return replace(answer, status=status, seconds=perf_counter() - begun)
     return repeated(replace(answer, least=least), job, asked, begun, (executor, workers), progress)
 

@@ -19,7 +19,7 @@ from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
 from tessella.preactivation import Method, PreactivationBounds
 from tessella.probable.lazy import SHORT, BySolver, Confirm
-from tessella.probable.result import MIPBound, Status, Subject
+from tessella.probable.result import MIPBound, MIPBoundStatus, Subject
 from tessella.probable.run import Job, Plan, Run, Worker, plan
 from tessella.probable.search import Outcome, Seeker
 from tessella.result import Counted
@@ -126,7 +126,7 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
 ) -> MIPBound:
     """Do the repetitions of a plan, and fill in what an answer still lacks."""
 
-    def current(outcomes: list[Outcome], status: Status) -> MIPBound:
+    def current(outcomes: list[Outcome], status: MIPBoundStatus) -> MIPBound:
         return replace(
             answer,
             draws=tuple(outcome.draws for outcome in outcomes),
@@ -138,7 +138,7 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
 
     def changed(outcomes: list[Outcome]) -> None:
         if progress is not None:
-            progress(current(outcomes, Status.RUNNING))
+            progress(current(outcomes, MIPBoundStatus.RUNNING))
 
     run = Run(job, asked, begun + (math.inf if asked.seconds is None else asked.seconds), changed)
     run.go(*hands)

@@ -23,7 +23,7 @@ from tessella.result import (
 )
 
 
-class Status(StrEnum):
+class MIPBoundStatus(StrEnum):
     """Why MIPBound ended."""
 
     RUNNING = "running"
@@ -102,7 +102,7 @@ class MIPBound:
     seed: tuple[int, ...] = ()
     empirical: int | None = None
     seconds: float = field(default=0.0, compare=False)
-    status: Status = Status.FINISHED
+    status: MIPBoundStatus = MIPBoundStatus.FINISHED
 
     @property
     def repetitions(self) -> int:
@@ -163,7 +163,7 @@ class MIPBound:
     def __repr__(self) -> str:
         """One line a person can read."""
         time = f"{self.seconds:.2f} s" if self.seconds < 10.0 else f"{self.seconds:,.0f} s"
-        if self.status is Status.INFEASIBLE:
+        if self.status is MIPBoundStatus.INFEASIBLE:
             return f"MIPBound(no solutions, as {self.method} says, of {self.subject.name}, {time})"
         number = format_count(self.lower, Side.LOWER)
         power = "" if "^" in number or self.lower < 1 else f" = 2^{format_maps(self.lower, Side.LOWER)}"

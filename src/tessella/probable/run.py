@@ -18,7 +18,7 @@ from tessella.errors import OptionError, SolverError
 from tessella.options import check_executor
 from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
-from tessella.probable.result import Status
+from tessella.probable.result import MIPBoundStatus
 from tessella.probable.search import Outcome
 from tessella.seeds import entropy
 
@@ -130,7 +130,7 @@ class Run:
     deadline: float
     changed: Callable[[list[Outcome]], None]
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
-    status: Status = Status.FINISHED
+    status: MIPBoundStatus = MIPBoundStatus.FINISHED
     _waiting: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
     _crew: Crew[Worker] = field(default_factory=Crew[Worker])
     _stop: Stop = field(default_factory=Stop)
@@ -146,7 +146,7 @@ class Run:
             with ThreadPoolExecutor(min(count, self.plan.repetitions or count)) as threads:
                 self._loop(Pending[int](threads), count, afar=False)
         except KeyboardInterrupt:  # a second one, or between two steps
-            self.status = Status.INTERRUPTED
+            self.status = MIPBoundStatus.INTERRUPTED
 
     def _loop(self, pending: Pending[int], workers: int, *, afar: bool) -> None:
         try:
@@ -154,7 +154,7 @@ class Run:
                 for number, found in pending.wait(_TICK):
                     self._absorb(number, found)
         except KeyboardInterrupt:
-            self.status = Status.INTERRUPTED
+            self.status = MIPBoundStatus.INTERRUPTED
             self._drain(pending)
         finally:
             self._stop.asked = True
@@ -172,7 +172,7 @@ class Run:
             else:
                 pending.submit(number, self._work, number)
         if left <= 0.0 and len(self.outcomes) < most:
-            self.status = Status.TIME_LIMIT
+            self.status = MIPBoundStatus.TIME_LIMIT
             self._stop.asked = True
             pending.cancel()
         return bool(pending.labels)

@@ -1,8 +1,10 @@
 """Solvers of linear and mixed-integer problems, behind one narrow interface."""
 
-from tessella.solvers.base import Solution, Solver, Status
+from tessella.solvers.base import Solution, Solver, SolverStatus
 from tessella.solvers.gurobi import Gurobi
 from tessella.solvers.highs import HiGHS
 from tessella.solvers.scip import SCIP
 
-__all__ = ["SCIP", "Gurobi", "HiGHS", "Solution", "Solver", "Status"]
+Status = SolverStatus  # its first name here, which callers may use
+
+__all__ = ["SCIP", "Gurobi", "HiGHS", "Solution", "Solver", "SolverStatus", "Status"]

@@ -22,7 +22,7 @@ feasible problems infeasible.
 """
 
 
-class Status(StrEnum):
+class SolverStatus(StrEnum):
     """How a solver ended."""
 
     OPTIMAL = "optimal"
@@ -50,7 +50,7 @@ class Solution:
         Wall time spent.
     """
 
-    status: Status
+    status: SolverStatus
     objective: float | None = None
     bound: float | None = None
     values: Floats | None = None
@@ -94,7 +94,7 @@ class LazySolver(Protocol):
 
     def exhaust(
         self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
-    ) -> Status:
+    ) -> SolverStatus:
         """Find solutions until none is left, and cut each off.
 
         Parameters
@@ -111,7 +111,7 @@ class LazySolver(Protocol):
 
         Returns
         -------
-        `Status.INFEASIBLE` if no solution is left, else `Status.STOPPED`.
+        `SolverStatus.INFEASIBLE` if no solution is left, else `SolverStatus.STOPPED`.
         """
         ...
 
@@ -189,10 +189,10 @@ def failures(name: str) -> Generator[None]:
         raise SolverError(msg) from error
 
 
-def settled(solver: Solver, model: Model, seconds: float | None, *, relaxed: bool) -> Status:
+def settled(solver: Solver, model: Model, seconds: float | None, *, relaxed: bool) -> SolverStatus:
     """What a problem is that was found to be either infeasible or unbounded: infeasible, if it is so without its objective."""
     found = solver.solve(replace(model, objective=np.zeros(len(model.names))), seconds=seconds, relaxed=relaxed)
-    return Status.UNBOUNDED if found.status is Status.OPTIMAL else found.status
+    return SolverStatus.UNBOUNDED if found.status is SolverStatus.OPTIMAL else found.status
 
 
 def outward(model: Model, bound: float, objective: float | None) -> float | None:

@@ -12,7 +12,7 @@ from tessella.errors import SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
 from tessella.solvers import base
-from tessella.solvers.base import Cut, Settings, Solution, Status
+from tessella.solvers.base import Cut, Settings, Solution, SolverStatus
 
 _TOO_LARGE, _NO_LICENCE = 10010, 10009  # error codes
 _INFINITE = 1e20  # and what is larger
@@ -46,7 +46,7 @@ class Gurobi(Settings):
 
     def exhaust(
         self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
-    ) -> Status:
+    ) -> SolverStatus:
         """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`."""
         base.check_seconds(seconds)
         gurobipy, error = base.package("gurobipy", "Gurobi"), list[BaseException]()
@@ -73,9 +73,9 @@ class Gurobi(Settings):
         if error:
             raise error[0]
         if status in {codes.INFEASIBLE, codes.INF_OR_UNBD}:
-            return Status.INFEASIBLE
+            return SolverStatus.INFEASIBLE
         if status in {codes.TIME_LIMIT, codes.MEM_LIMIT, codes.INTERRUPTED}:
-            return Status.STOPPED
+            return SolverStatus.STOPPED
         msg = f"Gurobi ended with its status {status} while solutions were cut off; try another solver"
         raise SolverError(msg)
 
@@ -144,19 +144,19 @@ def _read(  # noqa: PLR0913, PLR0917  what is read, and what it is read for
 ) -> Solution:
     codes = gurobipy.GRB
     status = {
-        codes.OPTIMAL: Status.OPTIMAL,
-        codes.INFEASIBLE: Status.INFEASIBLE,
-        codes.UNBOUNDED: Status.UNBOUNDED,
-        codes.TIME_LIMIT: Status.STOPPED,
-        codes.SUBOPTIMAL: Status.STOPPED,
-        codes.MEM_LIMIT: Status.STOPPED,
+        codes.OPTIMAL: SolverStatus.OPTIMAL,
+        codes.INFEASIBLE: SolverStatus.INFEASIBLE,
+        codes.UNBOUNDED: SolverStatus.UNBOUNDED,
+        codes.TIME_LIMIT: SolverStatus.STOPPED,
+        codes.SUBOPTIMAL: SolverStatus.STOPPED,
+        codes.MEM_LIMIT: SolverStatus.STOPPED,
     }.get(solver.Status)
     if status is None:
         msg = f"Gurobi ended with its status {solver.Status}; try another solver"
         raise SolverError(msg)
-    if status in {Status.INFEASIBLE, Status.UNBOUNDED}:
+    if status in {SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED}:
         return Solution(status, seconds=time.perf_counter() - start)
-    found = solver.SolCount > 0 and (whole or status is Status.OPTIMAL)
+    found = solver.SolCount > 0 and (whole or status is SolverStatus.OPTIMAL)
     objective = float(solver.ObjVal) if found else None
     values: Floats | None = np.array(variables.X, dtype=np.float64) if found else None
     if whole:

@@ -12,7 +12,7 @@ from tessella.errors import SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
 from tessella.solvers import base
-from tessella.solvers.base import Cut, Settings, Solution, Status
+from tessella.solvers.base import Cut, Settings, Solution, SolverStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class HiGHS(Settings):
 
     def exhaust(
         self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
-    ) -> Status:
+    ) -> SolverStatus:
         """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`.
 
         HiGHS takes no rows during a search, so each solution is the first one of a search of its own.
@@ -61,12 +61,12 @@ class HiGHS(Settings):
                     solver.setOptionValue("time_limit", solver.getRunTime() + left)
                     own.submit(solver.run).result()
                     found = _first(highspy, solver)
-                if isinstance(found, Status):
+                if isinstance(found, SolverStatus):
                     return found
                 for row in base.checked_rows(cut(found)):
                     places, values = np.array(row.columns, dtype=np.int32), np.array(row.coefficients)
                     solver.addRow(row.lower, row.upper, len(places), places, values)
-        return Status.STOPPED
+        return SolverStatus.STOPPED
 
     def _load(self, highspy: Any, model: Model, seconds: float | None, *, whole: bool) -> Any:
         solver = highspy.Highs()
@@ -103,15 +103,15 @@ class HiGHS(Settings):
         return solver
 
 
-def _first(highspy: Any, solver: Any) -> Floats | Status:
+def _first(highspy: Any, solver: Any) -> Floats | SolverStatus:
     """The first solution of a search, or why there is none."""
     codes, status = highspy.HighsModelStatus, solver.getModelStatus()
     if status in {codes.kInfeasible, codes.kUnboundedOrInfeasible}:
-        return Status.INFEASIBLE
+        return SolverStatus.INFEASIBLE
     if solver.getInfo().primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible:
         return np.array(solver.getSolution().col_value, dtype=np.float64)
     if status in {codes.kTimeLimit, codes.kInterrupt}:
-        return Status.STOPPED
+        return SolverStatus.STOPPED
     msg = f"HiGHS ended with {solver.modelStatusToString(status)!r} while solutions were cut off; try another solver"
     raise SolverError(msg)
 
@@ -119,25 +119,25 @@ def _first(highspy: Any, solver: Any) -> Floats | Status:
 def _read(highspy: Any, solver: Any, model: Model, start: float, *, whole: bool) -> Solution:
     codes = highspy.HighsModelStatus
     status = {
-        codes.kOptimal: Status.OPTIMAL,
-        codes.kInfeasible: Status.INFEASIBLE,
-        codes.kUnbounded: Status.UNBOUNDED,
-        codes.kTimeLimit: Status.STOPPED,
-        codes.kIterationLimit: Status.STOPPED,
-        codes.kUnknown: Status.STOPPED,
+        codes.kOptimal: SolverStatus.OPTIMAL,
+        codes.kInfeasible: SolverStatus.INFEASIBLE,
+        codes.kUnbounded: SolverStatus.UNBOUNDED,
+        codes.kTimeLimit: SolverStatus.STOPPED,
+        codes.kIterationLimit: SolverStatus.STOPPED,
+        codes.kUnknown: SolverStatus.STOPPED,
     }.get(solver.getModelStatus())
     if status is None:
         msg = f"HiGHS ended with {solver.modelStatusToString(solver.getModelStatus())!r}; try another solver"
         raise SolverError(msg)
-    if status in {Status.INFEASIBLE, Status.UNBOUNDED}:
+    if status in {SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED}:
         return Solution(status, seconds=time.perf_counter() - start)
     info, found = solver.getInfo(), solver.getSolution()
-    feasible = status is Status.OPTIMAL or info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+    feasible = status is SolverStatus.OPTIMAL or info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
     objective = float(info.objective_function_value) if feasible else None
     values: Floats | None = np.array(found.col_value, dtype=np.float64) if feasible else None
     if whole:
         bound = float(info.mip_dual_bound)
     else:
         duals: Floats = np.array(found.row_dual, dtype=np.float64)
-        bound = base.linear_bound(model, duals, objective if status is Status.OPTIMAL else None)
+        bound = base.linear_bound(model, duals, objective if status is SolverStatus.OPTIMAL else None)
     return Solution(status, objective, base.outward(model, bound, objective), values, time.perf_counter() - start)

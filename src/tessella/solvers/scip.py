@@ -15,14 +15,14 @@ from tessella.errors import OptionError, SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
 from tessella.solvers import base
-from tessella.solvers.base import Cut, Solution, Status
+from tessella.solvers.base import Cut, Solution, SolverStatus
 
 _STATUSES = {
-    "optimal": Status.OPTIMAL,
-    "infeasible": Status.INFEASIBLE,
-    "unbounded": Status.UNBOUNDED,
-    "timelimit": Status.STOPPED,
-    "memlimit": Status.STOPPED,
+    "optimal": SolverStatus.OPTIMAL,
+    "infeasible": SolverStatus.INFEASIBLE,
+    "unbounded": SolverStatus.UNBOUNDED,
+    "timelimit": SolverStatus.STOPPED,
+    "memlimit": SolverStatus.STOPPED,
 }
 
 _ALL_SOLUTIONS: dict[str, object] = {
@@ -82,7 +82,7 @@ class SCIP:
             if status is None:
                 msg = f"SCIP ended with {text!r}; try another solver"
                 raise SolverError(msg)
-            if status in {Status.INFEASIBLE, Status.UNBOUNDED} or text == "inforunbd":
+            if status in {SolverStatus.INFEASIBLE, SolverStatus.UNBOUNDED} or text == "inforunbd":
                 return Solution(status, seconds=time.perf_counter() - start)
             return _read(solver, variables, model, status, start)
 
@@ -146,7 +146,7 @@ class SCIP:
 
     def exhaust(
         self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
-    ) -> Status:
+    ) -> SolverStatus:
         """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`.
 
         Examples
@@ -182,7 +182,7 @@ class SCIP:
         if text not in {"infeasible", "timelimit", "memlimit", "userinterrupt"}:  # nothing is ever accepted as a solution
             msg = f"SCIP ended with {text!r} while solutions were cut off"
             raise SolverError(msg)
-        return Status.INFEASIBLE if text == "infeasible" else Status.STOPPED
+        return SolverStatus.INFEASIBLE if text == "infeasible" else SolverStatus.STOPPED
 
     def _set(self, solver: Any, seconds: float | None) -> None:
         solver.hideOutput()
@@ -253,7 +253,7 @@ def _end(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _read(solver: Any, variables: list[Any], model: Model, status: Status, start: float) -> Solution:
+def _read(solver: Any, variables: list[Any], model: Model, status: SolverStatus, start: float) -> Solution:
     objective: float | None = None
     values: Floats | None = None
     if solver.getNSols():
