@@ -95,6 +95,8 @@ def _few_inputs() -> Iterator[Subject]:
     yield _subject("few-6x12x10", FEW)
     yield _subject("apex-3x8x8", FEW | LISTED, bias=0.0)
     yield _subject("apex-2x8x6", FEW | {"polygons"}, bias=0.0, box=(0.0, 1.0))
+    yield _subject("near-2x7x6", FEW | LISTED | {"polygons"}, bias=1e-11)
+    yield _subject("near-4x6x5", FEW | {"exact"}, bias=1e-12)
     yield _subject("walls-2x8x8", FEW | {"polygons", "listing"}, walls=2)
     yield _subject("walls-4x9x6", FEW | {"lp", "descents"}, walls=4)
     yield _subject("linear-3x10x8x6", FEW | LISTED | DRAWN, linear=0.4)

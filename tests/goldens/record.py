@@ -2,6 +2,7 @@
 
 import json
 import platform
+import re
 from pathlib import Path
 from time import process_time
 from typing import NamedTuple
@@ -71,30 +72,77 @@ def machine() -> dict[str, str]:
     }
 
 
-def load() -> tuple[dict[str, str], dict[Line, dict]]:
-    """The machine of the record, and its lines."""
-    if not FILE.exists():
-        return {}, {}
-    stored = json.loads(FILE.read_text())
-    return stored["machine"], {Line(*name.split(" ")): value for name, value in stored["lines"].items()}
+class Record(NamedTuple):
+    """What is stored.
+
+    Parameters
+    ----------
+    machine
+        Where it was made.
+    lines
+        What engines said.
+    rounding
+        By line and place, how far values were seen to move, relatively, when the same code was compiled to round its last digits in another way.
+    """
+
+    machine: dict[str, str]
+    lines: dict[Line, dict]
+    rounding: dict[Line, dict[str, float]]
 
 
-def save(found: dict[Line, dict]) -> None:
+def load() -> Record:
+    """The record, empty if there is none."""
+    stored = json.loads(FILE.read_text()) if FILE.exists() else {"machine": {}, "lines": {}, "rounding": {}}
+    parts = ({Line(*name.split(" ")): value for name, value in stored[part].items()} for part in ("lines", "rounding"))
+    return Record(stored["machine"], *parts)
+
+
+def save(record: Record) -> None:
     """Write the record, in the order of networks and engines."""
-    places = [line for line, _ in lines() if line in found]
-    rows = ",\n".join(f"{json.dumps(str(line))}: {json.dumps(found[line], separators=(',', ':'))}" for line in places)
-    FILE.write_text(f'{{"machine": {json.dumps(machine())},\n"lines": {{\n{rows}\n}}}}\n')
+    places = [line for line, _ in lines()]
+
+    def rows(values):
+        chosen = (
+            f"{json.dumps(str(line))}: {json.dumps(values[line], separators=(',', ':'))}" for line in places if line in values
+        )
+        return ",\n".join(chosen)
+
+    head, body, tail = json.dumps(record.machine), rows(record.lines), rows(record.rounding)
+    FILE.write_text(f'{{"machine": {head},\n"lines": {{\n{body}\n}},\n"rounding": {{\n{tail}\n}}}}\n')
 
 
-def differences(recorded: dict[Line, dict], found: dict[Line, dict], *, merged: bool = False) -> list[Difference]:
-    """What differs; with `merged`, numbers of tests may, by a hundredth, and what depends on them is told but allowed."""
+def with_rounding(record: Record, found: dict[Line, dict]) -> Record:
+    """The record that also knows how far these values are from its own; they come from the same code, compiled differently."""
+    rounding = {line: dict(places) for line, places in record.rounding.items()}
+    for line, place, old, new, _ in differences(record, found):
+        if is_proved(line, place):
+            msg = f"{line} {place}: {old} -> {new}: this is no matter of rounding"
+            raise ValueError(msg)
+        places = rounding.setdefault(line, {})
+        places[kind(place)] = max(places.get(kind(place), 0.0), float(f"{moved(old, new):.2g}"))
+    return record._replace(rounding=rounding)
+
+
+def kind(place: str) -> str:
+    """A place without its numbers in lists: one of many alike."""
+    return re.sub(r"\[\d+\]", "[]", place)
+
+
+def moved(old, new) -> float:
+    """How far a value moved, relatively; 1 for what is no number."""
+    return distance(old, new) if all(isinstance(value, int | float) for value in (old, new)) else 1.0
+
+
+def differences(record: Record, found: dict[Line, dict], *, merged: bool = False) -> list[Difference]:
+    """What differs; with `merged`, what merged code may do is allowed."""
     differing = []
     for line, value in found.items():
-        if line not in recorded:
+        if line not in record.lines:
             differing.append(Difference(line, "", "nothing", "a line that is not recorded"))
             continue
-        for place, old, new in unequal("", recorded[line], json.loads(json.dumps(value))):
-            differing.append(Difference(line, place, old, new, merged and is_allowed(place, old, new)))
+        for place, old, new in unequal("", record.lines[line], json.loads(json.dumps(value))):
+            seen = record.rounding.get(line, {}).get(kind(place), 0.0)
+            differing.append(Difference(line, place, old, new, merged and is_allowed(place, old, new, seen)))
     return differing
 
 
@@ -113,9 +161,9 @@ def unequal(place, old, new):
         yield place, old, new
 
 
-def is_allowed(place, old, new) -> bool:
-    """Whether merged code may differ so."""
-    if place.startswith(STEPPED):
+def is_allowed(place, old, new, seen) -> bool:
+    """Whether merged code may differ so: by a hundredth of the tests, or by twice what rounding was seen to do to the same value."""
+    if place.startswith(STEPPED) or moved(old, new) <= 2.0 * seen:
         return True
     return place.endswith("tests") and abs(old - new) <= max(FEWEST, TESTS * old)
 

@@ -40,26 +40,26 @@ NETWORKS = (
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_engines_say_what_they_said(engine):
-    where, recorded = load()
-    found = made(lines([engine], NETWORKS))
-    differing = differences(recorded, found, merged=True)
-    same = where == machine()
+    record, found = load(), made(lines([engine], NETWORKS))
+    differing = differences(record, found, merged=True)
+    same = record.machine == machine()
     assert [one for one in differing if not one.allowed and (same or is_proved(one.line, one.place))] == []
     assert found
 
 
 def test_every_line_is_recorded():
-    assert {line for line, _ in lines()} == load()[1].keys()
+    assert {line for line, _ in lines()} == load().lines.keys()
 
 
 def test_differences_are_seen():
-    _, recorded = load()
+    record = load()._replace(rounding={})
+    recorded = record.lines
     line = next(line for line in recorded if line.engine == "vertices")
     for place, changed in (("regions", 1), ("thin", 1), ("tests", 1)):
         found = {line: recorded[line] | {place: recorded[line][place] + changed}}
-        assert [one.place for one in differences(recorded, found)] == [place]
-        assert [one.place for one in differences(recorded, found, merged=True) if not one.allowed] == [place] * (place != "tests")
+        assert [one.place for one in differences(record, found)] == [place]
+        assert [one.place for one in differences(record, found, merged=True) if not one.allowed] == [place] * (place != "tests")
     line = next(line for line in recorded if line.engine == "estimate")
     for factor, seen in ((1.0 + 1e-12, []), (1.0 + 1e-7, ["log2"])):
         found = {line: recorded[line] | {"log2": recorded[line]["log2"] * factor}}
-        assert [one.place for one in differences(recorded, found)] == seen
+        assert [one.place for one in differences(record, found)] == seen
