@@ -6,7 +6,7 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tessella.errors import SolverError
 
@@ -25,6 +25,24 @@ class Stop:
 def worker_count(workers: int | None, executor: Executor | None = None) -> int:
     """How many work at the same time: as many as were asked for, or the executor has, or there are cores."""
     return workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+
+
+class Workforce(NamedTuple):
+    """Who works, as callers ask for it.
+
+    Parameters
+    ----------
+    executor
+        Where tasks are sent; None for threads of this process.
+    workers
+        How many work at the same time; None for as many as the executor has, or there are cores.
+    memory
+        Bytes that they may hold together; None for no limit.
+    """
+
+    executor: Executor | None = None
+    workers: int | None = None
+    memory: int | None = None
 
 
 def run(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Executor | None) -> Iterator[tuple[int, Any]]:

@@ -47,7 +47,7 @@ def test_a_small_network_is_counted(run, model):
 
 
 def test_a_large_network_gets_a_bracket(run, large, monkeypatch):
-    monkeypatch.setattr(plan, "Aside", Here)
+    monkeypatch.setattr(plan, "EstimatingProcess", Here)
     code, out, err = run("analyze", large, "--box=-1,1", "--seconds", "1.5")
     assert (code, err) == (0, "")
     lines = out.splitlines()

@@ -7,7 +7,7 @@ from tessella.estimating.estimate import EstimateProgress
 
 
 class Here:
-    """Has the face of `tessella.analysis.aside.Aside`."""
+    """Has the face of `tessella.analysis.estimating_process.EstimatingProcess`."""
 
     probes = 5
     wait_share = 0.0  # part of the time to let pass before it tells how it stands

@@ -40,7 +40,7 @@ def test_the_bracket_holds_the_count_where_it_ends_early(case, mipbound):
         return Count(network, domain, 1, 2**network.relus, seconds=0.01, status="time limit", share=0.0)
 
     exact = brute_force(case)
-    with patch.object(plan, "count", stopped), patch.object(plan, "Aside", Here):
+    with patch.object(plan, "count", stopped), patch.object(plan, "EstimatingProcess", Here):
         found = tessella.analyze(case.network, case.domain, seconds=2.0, workers=1, mipbound=mipbound)
     assert 1 <= found.proved_lower <= exact <= found.upper
     assert found.proved_lower <= found.probable_lower <= found.upper

@@ -12,7 +12,7 @@ import pytest
 import tessella
 from helpers.here import Here, SlowHere
 from tessella.analysis import plan
-from tessella.analysis.aside import Aside
+from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.result import Analysis, AnalysisStatus, Step
 from tessella.counting import schedule
 from tessella.counting.count import Count, CountProgress
@@ -40,7 +40,7 @@ def large():
 @pytest.fixture(scope="module")
 def analysed(large):
     told = []
-    with patch.object(plan, "Aside", SlowHere):
+    with patch.object(plan, "EstimatingProcess", SlowHere):
         found = tessella.analyze(large, cube(20), seconds=2.0, rng=1, progress=told.append)
     return found, told
 
@@ -111,7 +111,7 @@ def test_mipbound_is_run_when_asked_and_shares_what_may_go_wrong(monkeypatch):
         return Count(network, domain, 1, 2**network.relus, seconds=0.01, status="time limit", share=0.0)
 
     monkeypatch.setattr(plan, "count", stopped)
-    monkeypatch.setattr(plan, "Aside", Here)
+    monkeypatch.setattr(plan, "EstimatingProcess", Here)
     net = network(4, 6, 5, 2)
     found = tessella.analyze(net, cube(4), seconds=30.0, mipbound=True)
     assert found.mipbound.status == "finished"
@@ -154,7 +154,7 @@ def test_a_dead_network_has_one_region():
 
 
 def test_counting_is_not_begun_where_it_is_hopeless(monkeypatch):
-    monkeypatch.setattr(Aside, "estimate", lambda *_, **__: None)
+    monkeypatch.setattr(EstimatingProcess, "estimate", lambda *_, **__: None)
     found = tessella.analyze(network(8, 1100, 1), cube(8), seconds=1.0)
     assert found.count is None
     assert "too many to begin counting" in found.choices
@@ -221,8 +221,8 @@ def test_other_threads_can_analyse():
 
 def test_elsewhere_and_here_say_the_same(large):
     known = tessella.stability(large, cube(20), method="linear")
-    with Aside(known) as aside:
-        found = aside.estimate(known, seconds=300.0, tell=lambda _: False, probes=6, rng=5, confidence=0.9)
+    with EstimatingProcess(known) as process:
+        found = process.estimate(known, seconds=300.0, tell=lambda _: False, probes=6, rng=5, confidence=0.9)
     here = tessella.estimate(large, cube(20), stability=known, probes=6, rng=5, confidence=0.9)
     assert (found.maps, found.relative_error, found.lower) == (here.maps, here.relative_error, here.lower)
 
@@ -240,7 +240,7 @@ def test_a_count_goes_on_where_the_estimate_says_that_it_ends(monkeypatch):
         return real(network, domain, **options)
 
     monkeypatch.setattr(plan, "count", slow_at_first)
-    monkeypatch.setattr(plan, "Aside", SlowHere)
+    monkeypatch.setattr(plan, "EstimatingProcess", SlowHere)
     net = network(2, 5, 4, 1)
     found = tessella.analyze(net, cube(2), seconds=10.0)
     assert len(calls) == 2
@@ -250,20 +250,20 @@ def test_a_count_goes_on_where_the_estimate_says_that_it_ends(monkeypatch):
 
 def test_a_process_that_dies_is_an_error(large):
     known = tessella.stability(large, cube(20), method="linear")
-    with Aside(known) as aside:
-        aside._process.kill()
+    with EstimatingProcess(known) as process:
+        process._process.kill()
         with pytest.raises(tessella.SolverError, match="ended early"):
-            aside.wait()
+            process.wait()
 
 
 def test_errors_elsewhere_are_told(large):
     known = tessella.stability(large, cube(20), method="linear")
-    with Aside(known) as aside, pytest.raises(tessella.SolverError, match="OptionError: confidence is 7"):
-        aside.estimate(known, seconds=20.0, tell=lambda _: False, confidence=7)
+    with EstimatingProcess(known) as process, pytest.raises(tessella.SolverError, match="OptionError: confidence is 7"):
+        process.estimate(known, seconds=20.0, tell=lambda _: False, confidence=7)
 
 
 def test_no_descent_in_time_is_said(large, monkeypatch):
-    monkeypatch.setattr(Aside, "estimate", lambda *_, **__: None)
+    monkeypatch.setattr(EstimatingProcess, "estimate", lambda *_, **__: None)
     found = tessella.analyze(large, cube(20), seconds=0.5)
     assert found.estimate is None
     assert found.mean is None
@@ -274,7 +274,7 @@ def test_no_descent_in_time_is_said(large, monkeypatch):
 def test_a_lie_of_chance_stays_inside(large, monkeypatch):
     """A probable bound that is wrong (here: made up) must not contradict what is proved."""
     made_up = Estimate(large, cube(20), 500.0, 0.1, 2**499, 0.95, probes=3)
-    monkeypatch.setattr(Aside, "estimate", lambda *_, **__: made_up)
+    monkeypatch.setattr(EstimatingProcess, "estimate", lambda *_, **__: made_up)
     found = tessella.analyze(large, cube(20), seconds=0.5)
     assert found.proved_lower < found.probable_lower == found.mean == found.upper
     assert found.exact is None

@@ -7,7 +7,6 @@ it stood.  If not, the descents go on; and MIPBound follows if it was asked for,
 """
 
 import math
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -20,7 +19,7 @@ from typing import cast
 
 import numpy as np
 
-from tessella.analysis.aside import Aside
+from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.result import Analysis, AnalysisStatus
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
@@ -30,6 +29,7 @@ from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.network import Network
+from tessella.parallel import worker_count
 from tessella.partition.tree import Tree
 from tessella.preactivation import Method
 from tessella.probable.networks import mipbound as find_mipbound
@@ -137,7 +137,7 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
             _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
             return
         _meet(session)
-        with Aside(_known(session)) as aside:
+        with EstimatingProcess(_known(session)) as process:
             if session.standing.exact is None:
                 few = _known(session).totals()["unstable"] <= _MANY_UNITS
                 _sharpen(session, _SHARPEN if few else _POLISH, "fewer unstable units make the upper bound lower")
@@ -145,7 +145,7 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
                 session.say("The proved bounds meet, so nothing had to be estimated.")
                 return
             estimating = Estimating(session, counting, mipbound)
-            estimating.go(aside)
+            estimating.go(process)
         estimating.go_on()
 
 
@@ -266,11 +266,11 @@ class Estimating:
         self._foreseen = math.inf
         self._last = Estimate(session.standing.network, session.standing.domain, -math.inf, math.inf, 1, 0.0)
 
-    def go(self, aside: Aside) -> None:
+    def go(self, process: EstimatingProcess) -> None:
         """Estimate until the time is over, or something else is worth more."""
         session = self._session
         with session.off_the_clock("the estimator"):
-            aside.wait()
+            process.wait()
         if session.left <= 0.0:
             return
         confidence = session.confidence(last=not self._may_search)
@@ -289,7 +289,7 @@ class Estimating:
         with session.step("estimate", "random descents say how many there are about, and at least") as found:
             try:
                 options = {"confidence": confidence, "rng": session.seed, "workers": session.workers}
-                ended = aside.estimate(_known(session), seconds=whole, tell=tell, **options)
+                ended = process.estimate(_known(session), seconds=whole, tell=tell, **options)
                 if ended is not None:
                     self._take(ended)
             finally:
@@ -348,9 +348,9 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         if perf_counter() > end:
             raise KeyboardInterrupt  # the one word that ends it with what is proved
 
-    hands = _hands(session)
-    with session.step("stability", why) as found, ThreadPoolExecutor(hands) as threads:
-        each = max(allowed * hands / (2.0 * undecided), 1e-3)
+    workers = worker_count(session.workers)
+    with session.step("stability", why) as found, ThreadPoolExecutor(workers) as threads:
+        each = max(allowed * workers / (2.0 * undecided), 1e-3)
         sharper = find_stability(
             known.network, known.domain, method=Method.MILP, seconds_per_unit=each, executor=threads, progress=tick
         )
@@ -393,10 +393,6 @@ def _mipbound(session: Session, why: str) -> None:
 
 def _known(session: Session) -> Stability:
     return cast("Stability", session.standing.stability)  # it is the first thing that is found
-
-
-def _hands(session: Session) -> int:
-    return session.workers or os.cpu_count() or 1
 
 
 def _units(known: Stability) -> str:

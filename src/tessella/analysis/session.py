@@ -43,13 +43,13 @@ class Session:
     workers: int | None = None
     progress: Callable[[Analysis], None] | None = None
     _begun: float = field(default_factory=perf_counter)
-    _aside: float = 0.0
+    _not_counted: float = 0.0
     interrupted: bool = False
 
     @property
     def spent(self) -> float:
         """Wall time so far, without what was spent on compiling and loading."""
-        return perf_counter() - self._begun - self._aside
+        return perf_counter() - self._begun - self._not_counted
 
     @property
     def left(self) -> float:
@@ -92,7 +92,7 @@ class Session:
             yield
         finally:
             seconds = perf_counter() - start
-            self._aside += seconds
+            self._not_counted += seconds
             done = (replace(loading, found="done", seconds=seconds),) if seconds > _LONG else ()
             self.standing = replace(self.standing, steps=(*before, *done))
         self._check()

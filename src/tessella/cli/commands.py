@@ -253,7 +253,6 @@ def count(  # noqa: PLR0913  one parameter per option
     """
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = need_domain(network, box, property_file)
-    hands = _workers(workers)
     shown = not (as_json or quiet)
     if shown and method is CountMethod.WALK:
         drawing.warn_of_compiling_walks(domain.free_dim, network.widths[0])
@@ -263,7 +262,7 @@ def count(  # noqa: PLR0913  one parameter per option
             network,
             domain,
             seconds=seconds,
-            workers=hands,
+            workers=_workers(workers),
             checkpoint=checkpoint,
             progress=tick,
             method=method,

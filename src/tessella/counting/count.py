@@ -18,6 +18,7 @@ from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.options import check_executor
+from tessella.parallel import Workforce
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
 from tessella.preactivation import Method
@@ -235,7 +236,7 @@ def count(  # noqa: PLR0913  one keyword per option
         if chosen is CountMethod.MILP:
             ended = _by_milp(Tree.of(found), most, clock)
         else:
-            ended = _by_walk(Tree.of(found), most, clock, file, saved, (executor, workers, memory))
+            ended = _by_walk(Tree.of(found), most, clock, file, saved, Workforce(executor, workers, memory))
         return _made(network, domain, chosen, *ended)
 
 
@@ -260,7 +261,7 @@ def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
     clock: _Clock,
     file: Checkpoint | None,
     saved: Saved | None,
-    hands: tuple[Executor | None, int | None, int | None],
+    workforce: Workforce,
 ) -> _End:
     bound = LocalBound(tree)
     if saved is None:
@@ -280,13 +281,13 @@ def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
             clock.progress(CountProgress(totals.lower, totals.upper, rate, ledger.standing.share, clock.seconds()))
 
     try:
-        taken = prepare(tree) if hands[0] is None and not ledger.standing.finished else 0.0
+        taken = prepare(tree) if workforce.executor is None and not ledger.standing.finished else 0.0
     except KeyboardInterrupt:
         return Status.INTERRUPTED, ledger.standing.totals._replace(seconds=clock.seconds()), ledger.standing.share
     start, clock.begun, clock.deadline = start + taken, clock.begun + taken, clock.deadline + taken
     run = Run(tree, ledger, clock.begun, clock.deadline, file, report)
     if not ledger.standing.finished:
-        run.go(saved, *hands)
+        run.go(saved, workforce)
     if not run.interrupted:
         report()
     standing = ledger.standing

@@ -9,7 +9,7 @@ What walkers call thin is counted by exact arithmetic (`tessella.partition.settl
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
 from time import perf_counter
@@ -21,7 +21,7 @@ from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain
 from tessella.domain import Box
 from tessella.errors import OptionError, SolverError
 from tessella.network import Layer, Network
-from tessella.parallel import Crew, Pending, Stop, worker_count
+from tessella.parallel import Crew, Pending, Stop, Workforce, worker_count
 from tessella.partition.local import LocalBound
 from tessella.partition.settler import Settler
 from tessella.partition.tree import Found, Node, Tree, Walker
@@ -276,10 +276,11 @@ class Run:
     _reported: float = 0.0
     _torn: bool = False
 
-    def go(self, saved: Saved, executor: Executor | None, workers: int | None, memory: int | None) -> None:
+    def go(self, saved: Saved, workforce: Workforce) -> None:
         """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early."""
         self._pool, self._thin = list(saved.open), list(saved.thin)
         here = Workers(self.ledger.bound)
+        executor, workers, memory = workforce
         count = worker_count(workers, executor)
         if memory is not None:
             count = min(count, _most_workers(here.size("", self.tree), memory))

@@ -12,6 +12,7 @@ import numpy as np
 from tessella.errors import OptionError
 from tessella.formulation.model import Model
 from tessella.network import Floats, Mask
+from tessella.parallel import Workforce
 from tessella.probable.lazy import SHORT, BySolver
 from tessella.probable.networks import check_solver, fitting, repeated
 from tessella.probable.result import MIPBound, MIPBoundStatus, Subject
@@ -85,7 +86,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     if found is not SolverStatus.OPTIMAL:
         status = MIPBoundStatus.INFEASIBLE if found is SolverStatus.INFEASIBLE else MIPBoundStatus.TIME_LIMIT
         return replace(answer, status=status, seconds=perf_counter() - begun)
-    return repeated(replace(answer, least=least), job, asked, begun, (executor, workers), progress)
+    return repeated(replace(answer, least=least), job, asked, begun, Workforce(executor, workers), progress)
 
 
 def _columns(problem: Problem, variables: Sequence[str] | None) -> tuple[int, ...]:

@@ -1,7 +1,6 @@
 """MIPBound for networks: how many regions there are, at least, with a probability."""
 
 import math
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
 from tessella.network import Floats, Mask, Network
+from tessella.parallel import Workforce, worker_count
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
 from tessella.preactivation import Method, PreactivationBounds
@@ -113,7 +113,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     if not tree.units or not domain.free_dim:
         return replace(answer, seconds=perf_counter() - begun)  # one region, and nothing to draw from
     job = Searching(tree, tuple(tails(found))) if solver is None else _solving(found, tree, solver)
-    return repeated(answer, job, asked, begun, (executor, workers), progress)
+    return repeated(answer, job, asked, begun, Workforce(executor, workers), progress)
 
 
 def repeated(  # noqa: PLR0913, PLR0917  what was asked
@@ -121,7 +121,7 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
     job: Job,
     asked: Plan,
     begun: float,
-    hands: tuple[Executor | None, int | None],
+    workforce: Workforce,
     progress: Callable[[MIPBound], None] | None,
 ) -> MIPBound:
     """Do the repetitions of a plan, and fill in what an answer still lacks."""
@@ -141,7 +141,7 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
             progress(current(outcomes, MIPBoundStatus.RUNNING))
 
     run = Run(job, asked, begun + (math.inf if asked.seconds is None else asked.seconds), changed)
-    run.go(*hands)
+    run.go(workforce.executor, workforce.workers)
     return current(run.outcomes, run.status)
 
 
@@ -179,7 +179,7 @@ class Searching:
     @property
     def threads(self) -> int:
         """All cores: compiled code lets threads run side by side."""
-        return os.cpu_count() or 1
+        return worker_count(None)
 
     def worker(self) -> Worker:
         """Somebody to search."""
@@ -243,7 +243,7 @@ def _ranges(network: Network, domain: Domain, seconds: float, executor: Executor
     method = Method.MILP if Tree(network, domain).is_small else Method.LINEAR
     if executor is not None:
         return stability_to_go_on_with(network, domain, method=method, seconds_per_unit=seconds, executor=executor)
-    with ThreadPoolExecutor(workers or os.cpu_count() or 1) as threads:
+    with ThreadPoolExecutor(worker_count(workers)) as threads:
         return stability_to_go_on_with(network, domain, method=method, seconds_per_unit=seconds, executor=threads)
 
 

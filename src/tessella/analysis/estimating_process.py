@@ -26,12 +26,14 @@ from tessella.stability import Stability
 
 _TICK = 0.1  # seconds between looks at the clock
 _FEW_INPUTS = 6  # other code is compiled for more
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tessella.analysis.aside import serve; serve()"
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tessella.analysis.estimating_process import serve; serve()"
+)
 _Told = Callable[[EstimateProgress | None], bool]
 
 
-class Aside:
-    """Somebody who estimates elsewhere: a process that knows Tessella as this one does, between ``with`` and its end.
+class EstimatingProcess:
+    """A process that estimates, and can be killed at any moment; it lives from ``with`` to its end.
 
     Parameters
     ----------
