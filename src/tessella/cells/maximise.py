@@ -16,7 +16,7 @@ from tessella.cells.pricing import price
 from tessella.cells.rows import is_negative, value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Cell
 from tessella.kernel import basis
-from tessella.kernel.functions import apart, compiled
+from tessella.kernel.functions import apart, compiled, inlined
 from tessella.kernel.record import Matrix, Record, Singles, Vector, Whole, WholeMatrix, aligned, zeros
 from tessella.numerics import CLOSE, EDGE, SEEN, SLACK, SURE
 
@@ -81,7 +81,7 @@ def _save(starts: Starts, cell: Cell, key: int) -> None:
             starts.inputs[line, q] = bases.basic[0, q]
 
 
-@compiled
+@inlined
 def _adopt(starts: Starts, cell: Cell, key: int) -> None:
     """Let the last line be the rows that the cell's proof lists, if any, else those of the key's line, with the inputs of that line."""
     proof, last = cell.proof, len(starts.sizes) - 1
@@ -100,7 +100,7 @@ def _adopt(starts: Starts, cell: Cell, key: int) -> None:
     starts.sizes[last], starts.numbers[last] = size, number
 
 
-@compiled
+@inlined
 def _list_rows(starts: Starts, cell: Cell, line: int, position: int) -> int:
     """List the rows of a line that this cell has; their number."""
     found = 0
@@ -117,7 +117,7 @@ def _list_rows(starts: Starts, cell: Cell, line: int, position: int) -> int:
     return found
 
 
-@compiled
+@inlined
 def _let_in(starts: Starts, cell: Cell, line: int, row: int) -> None:
     """Let a row be tight, and an input of the line basic, if the row is independent of those that are tight."""
     bases, products, k = cell.bases, starts.products, cell.bases.size[0]
@@ -147,7 +147,7 @@ def _let_in(starts: Starts, cell: Cell, line: int, row: int) -> None:
     bases.tight[0, k], bases.basic[0, k], bases.size[0] = row, starts.inputs[line, spot], k + 1
 
 
-@compiled
+@inlined
 def _drop_negative(starts: Starts, cell: Cell, r: int) -> None:
     """Find the multipliers for row r as the goal, and let rows go, worst first, while some are negative."""
     bases, goal, columns = cell.bases, starts.goal, cell.space.columns
@@ -171,7 +171,7 @@ def _drop_negative(starts: Starts, cell: Cell, r: int) -> None:
         basic[leaving], tight[gone], goal[leaving], bases.size[0] = basic[k - 1], tight[k - 1], goal[k - 1], k - 1
 
 
-@compiled
+@inlined
 def _set_costs(starts: Starts, cell: Cell, r: int) -> None:
     """Find the costs that belong to the multipliers, and where inputs that are not basic add up to."""
     bases, rows, space, combination, slopes = cell.bases, cell.rows, cell.space, cell.work.combination, cell.work.slopes
@@ -210,7 +210,7 @@ def _begin(starts: Starts, cell: Cell, r: int, line: int, position: int) -> None
     _set_costs(starts, cell, r)
 
 
-@compiled
+@inlined
 def _place(cell: Cell, inside: Inside) -> bool:
     """Find the state's point, and the spot: the same with all inputs put into their box; whether these differ.  Basic inputs beyond their ends are scored roughly."""
     bases, columns, point, spot = cell.bases, cell.space.columns, cell.points[0], inside.spot
@@ -232,7 +232,7 @@ def _place(cell: Cell, inside: Inside) -> bool:
     return clipped
 
 
-@compiled
+@inlined
 def _worst_input(cell: Cell) -> tuple[int, float, float]:
     """Of the basic inputs that seem longest beyond their ends, the one that is: its place, by how much, and its score; -1 if none is."""
     bases, leaving, violation, best = cell.bases, -1, 0.0, 0.0
@@ -250,7 +250,7 @@ def _worst_input(cell: Cell) -> tuple[int, float, float]:
     return leaving, violation, best
 
 
-@compiled
+@inlined
 def _reach(cell: Cell, inside: Inside, r: int, clipped: bool) -> tuple[int, float, float]:
     """Who is violated most at the state's point, -1 if nobody is, and by how much; and how many times as far from the middle as it may be the spot is, 1 if it is in the cell."""
     rows, point, spot, depths, k, far = cell.rows, cell.points[0], inside.spot, inside.depths, cell.bases.size[0], 1.0
@@ -268,7 +268,7 @@ def _reach(cell: Cell, inside: Inside, r: int, clipped: bool) -> tuple[int, floa
     return leaving, violation, far
 
 
-@compiled
+@inlined
 def _show(inside: Inside, r: int, got: float, far: float) -> None:
     """Pull the spot, where row r is then so large, into the cell: that is the point, and a deeper one."""
     middle, spot = inside.middle, inside.spot
@@ -278,7 +278,7 @@ def _show(inside: Inside, r: int, got: float, far: float) -> None:
         inside.deeper[c] = middle[c] + (spot[c] - middle[c]) * part
 
 
-@compiled
+@inlined
 def _is_refuted(cell: Cell, r: int) -> bool:
     """Whether the multipliers prove that row r is negative in the cell: then the cell's proof lists the rows that do so."""
     bases, rows, proof, combination = cell.bases, cell.rows, cell.proof, cell.work.combination
@@ -301,7 +301,7 @@ def _is_refuted(cell: Cell, r: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _move_halfway(cell: Cell, inside: Inside, r: int) -> bool:
     """Let the middle lie halfway to the vertex, if it was too close to a wall and is not there; whether it moved."""
     rows, middle, depths, spot, least, worst = cell.rows, inside.middle, inside.depths, inside.spot, np.inf, np.inf
@@ -318,7 +318,7 @@ def _move_halfway(cell: Cell, inside: Inside, r: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _begin_again(starts: Starts, cell: Cell, r: int, key: int, position: int, empty: bool) -> None:
     """Compute the state anew from its basis, or from none."""
     _save(starts, cell, key)

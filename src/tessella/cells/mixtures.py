@@ -13,7 +13,7 @@ import numpy as np
 from tessella.cells.cuts import Outside, cut
 from tessella.cells.rows import combine
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Cell, Space
-from tessella.kernel.functions import apart, compiled
+from tessella.kernel.functions import apart, compiled, inlined
 from tessella.kernel.record import Matrix, Record, SingleMatrix, Singles, Vector, Whole, zeros
 from tessella.numerics import EDGE, NOTHING, PROOF, SEEN, SLACK
 
@@ -71,7 +71,7 @@ class Inside(Record):
         )
 
 
-@compiled
+@inlined
 def _begin(inside: Inside, r: int) -> None:
     """Let the basis be the cell's middle and the slacks of all its rows."""
     tips, members, inverse = inside.tips, inside.members, inside.inverse
@@ -88,7 +88,7 @@ def _begin(inside: Inside, r: int) -> None:
     inside.begun = r + 1
 
 
-@compiled
+@inlined
 def _find_multipliers(inside: Inside, row: Vector, r: int) -> None:
     """Put the rows' multipliers at the basis, for row r as the goal, into column r + 1 of the inverse; behind them, the goal's value, negated."""
     tips, members, inverse, worth = inside.tips, inside.members, inside.inverse, inside.rates
@@ -121,7 +121,7 @@ def _add(lines: int, width: int, matrix: Matrix, rates: Vector, result: Vector) 
             result[c] += r0 * matrix[i, c]
 
 
-@compiled
+@inlined
 def _direct(inside: Inside, rows: Matrix, r: int, combination: Vector) -> None:
     """Let the combination be row r and the rows' multipliers of them, added up."""
     p = rows.shape[1] - 3
@@ -132,7 +132,7 @@ def _direct(inside: Inside, rows: Matrix, r: int, combination: Vector) -> None:
     _add(r, p + 1, rows, inside.rates, combination)
 
 
-@compiled
+@inlined
 def _price_tips(inside: Inside, combination: Vector) -> None:
     """What all tips are worth in a direction, in single precision."""
     light, worth = inside.light, inside.worth
@@ -153,7 +153,7 @@ def _price_tips(inside: Inside, combination: Vector) -> None:
         c += 1
 
 
-@compiled
+@inlined
 def _best_tip(inside: Inside, combination: Vector, least: float) -> int:
     """The known tip that promises most in a direction, and more than the least; -1 if none does."""
     _price_tips(inside, combination)
@@ -175,7 +175,7 @@ def _best_tip(inside: Inside, combination: Vector, least: float) -> int:
     return found
 
 
-@compiled
+@inlined
 def _change_of_members(inside: Inside, walls: Matrix, r: int, enter: int) -> None:
     """Put into ``changes`` by how much the members' weights fall, and the goal rises behind them, where a tip, or the slack of row -1 - enter, comes in."""
     inverse, changes, entering, rates = inside.inverse, inside.changes, inside.entering, inside.rates
@@ -197,7 +197,7 @@ def _change_of_members(inside: Inside, walls: Matrix, r: int, enter: int) -> Non
     changes[m] += worth
 
 
-@compiled
+@inlined
 def _exchange(inside: Inside, walls: Matrix, r: int, enter: int) -> bool:
     """Let a tip, or the slack of row -1 - enter, come into the basis for the member whose weight reaches zero first; false if none does."""
     _change_of_members(inside, walls, r, enter)
@@ -221,7 +221,7 @@ def _exchange(inside: Inside, walls: Matrix, r: int, enter: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _blend(inside: Inside, r: int) -> None:
     """Let the spot be the mixture."""
     tips, members, spot = inside.tips, inside.members, inside.spot
@@ -247,7 +247,7 @@ def share_of_deeper(middle: float, value: float, far: float) -> float:
     return (0.5 + 0.5 * middle / (middle - value) if middle < 0.0 else 0.5) / far
 
 
-@compiled
+@inlined
 def _reach(inside: Inside, walls: Matrix, r: int) -> tuple[float, float]:
     """How many times as far from the middle as it may be the spot is, 1 if it is in the cell; and row r there, pulled back so far."""
     values, depths, spot = inside.values, inside.depths, inside.spot
@@ -263,7 +263,7 @@ def _reach(inside: Inside, walls: Matrix, r: int) -> tuple[float, float]:
     return far, depths[r] + (values[r] - depths[r]) / far
 
 
-@compiled
+@inlined
 def _move_halfway(inside: Inside, walls: Matrix, r: int) -> bool:
     """Let the middle lie halfway to the mixture, if it was too close to a wall and is not there; whether it moved."""
     values, depths, middle, spot = inside.values, inside.depths, inside.middle, inside.spot
@@ -285,7 +285,7 @@ def _move_halfway(inside: Inside, walls: Matrix, r: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _is_shown(inside: Inside, walls: Matrix, r: int) -> bool:
     """Whether the mixture, pulled to a middle that is deep in the cell, is a point where row r is positive: then that is the point, and a deeper one is found."""
     middle, spot = inside.middle, inside.spot
@@ -299,7 +299,7 @@ def _is_shown(inside: Inside, walls: Matrix, r: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _add_tip(inside: Inside, frame: Matrix, slopes: Vector, r: int) -> int:
     """Put the tip in the direction of these slopes, which become its inputs, in place of the oldest tip that is not in the basis; its number."""
     tips, members = inside.tips, inside.members
@@ -319,7 +319,7 @@ def _add_tip(inside: Inside, frame: Matrix, slopes: Vector, r: int) -> int:
     return at
 
 
-@compiled
+@inlined
 def _prove(cell: Cell, inside: Inside, r: int) -> tuple[float, float]:
     """What the rows' multipliers prove: the most that row r can be in the cell, and what is to be added to it to be sure.
 
@@ -346,7 +346,7 @@ def _prove(cell: Cell, inside: Inside, r: int) -> tuple[float, float]:
     return most, PROOF * size + rows[r, p + 2]
 
 
-@compiled
+@inlined
 def _slack_to_enter(inside: Inside, r: int) -> int:
     """The slack, -1 - i, of the row i that should be tight least; r + 1 if all may stay."""
     enter, best = r + 1, -_RATE
@@ -356,7 +356,7 @@ def _slack_to_enter(inside: Inside, r: int) -> int:
     return enter
 
 
-@compiled
+@inlined
 def _end(inside: Inside, walls: Matrix, r: int, value: float) -> int:
     """The answer where no tip and no proof was found: a point, if the middle was too close to a wall."""
     inside.begun = 0
