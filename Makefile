@@ -3,15 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-slow lint clean paper-smoke paper-docs
+.PHONY: demo test test-quick test-slow lint style types clean paper-smoke paper-docs
 demo: $(VENV)/.installed
 	@$(VENV)/bin/tessella demo
 
 # Tests run in as many processes as there are cores, at most 8. One that has run out of tests takes some from another.
 PYTEST := $(VENV)/bin/python -m pytest -q --numprocesses auto --maxprocesses 8 --dist worksteal
 
-# lint, and every test that is not marked slow: at most four minutes on two cores, once compiled code is on disk
-test: lint
+# lint, and every test that is not marked slow: at most four minutes on two cores, once compiled code is on disk.
+# Types are checked while tests run.
+test: style
+	@$(MAKE) --no-print-directory --jobs 2 types test-quick
+
+test-quick: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow"
 
 # the tests marked slow: rates over thousands of runs, the paper's experiment, long counts
@@ -27,11 +31,15 @@ paper-docs: $(VENV)/.installed-dev
 	$(VENV)/bin/python -m experiments.paper report --results experiments/paper/results -o report.html \
 		--figures docs/paper --formats png --markdown docs/paper.md
 
-lint: $(VENV)/.installed-dev
+lint: style types
+
+style: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/basedpyright
 	$(VENV)/bin/lint-imports
+
+types: $(VENV)/.installed-dev
+	$(VENV)/bin/basedpyright
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
