@@ -4,7 +4,7 @@
 """
 
 from tessella.cells.state import Layers, Proof, Proofs, Space, Work
-from tessella.kernel.functions import compiled
+from tessella.kernel.functions import apart, compiled
 from tessella.kernel.record import Bytes, Matrix, Vector, Whole
 from tessella.numerics import EPS, NOTHING, PROOF, ROUNDOFF
 
@@ -107,7 +107,7 @@ def quick_sign(unit_row: Vector, error: float, trusted: float) -> int:
     return -2 if error > trusted * (size + abs(constant)) else -1
 
 
-@compiled
+@apart
 def combine(frame: Matrix, combination: Vector, slopes: Vector) -> None:
     """Put a combination of the frame's rows into ``slopes``; four rows at a time."""
     p, n = frame.shape
@@ -155,7 +155,7 @@ def is_negative(space: Space, work: Work, error: float) -> bool:
     return combination[p] + PROOF * combination[p + 1] + error + highest(space, work) < 0.0
 
 
-@compiled
+@apart
 def is_empty(proof: Proof, equal: int, rows: Matrix, space: Space, work: Work) -> bool:
     """Whether a proof holds, with room to spare, so that no point satisfies all rows; those from ``equal`` on are equations.
 

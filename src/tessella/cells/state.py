@@ -255,12 +255,18 @@ class Bases(Record):
         return min(space.dimensions, space.inputs, rows) + 1
 
 
+VALUE, LOWEST, HIGHEST, WORTH = range(4)  # numbers of each line of a tableau
+END, COST, REACH, FAVOUR = range(
+    4
+)  # numbers of each column of a tableau; one array for all, because states are copied all the time
+
+
 class Tableaus(Record):
     """States of the dual simplex method in dense tableaus (`tessella.cells.tableau`), one for each cell on the way to the current one.
 
     Every input, and the slack of every row, is a variable: a row is named by its number, input j -1 - j.  As many as there are inputs are *columns*, each at one of its bounds; all others, the
-    *lines*, are affine functions of these.  Invariant of state s: column j is variable columns[s, j] at the value ends[s, j]; line i < held[s] is variable lines[s, i], has the value
-    values[s, i], and changes by table[s, j, i] for each unit of column j.  Pivots since all was computed: age[s]; -1 if the state is new.
+    *lines*, are affine functions of these.  Invariant of state s: column j is variable columns[s, j], at the value of_columns[s, END, j]; line i < held[s] is variable lines[s, i], has
+    the value of_lines[s, VALUE, i], and changes by table[s, j, i] for each unit of column j.  Pivots since all was computed: age[s]; -1 if the state is new.
     """
 
     columns: WholeMatrix
@@ -268,14 +274,8 @@ class Tableaus(Record):
     held: Whole
     age: Whole
     table: Cube
-    values: Matrix  # of lines
-    lowest: Matrix  # values that lines may have
-    highest: Matrix
-    worth: Matrix  # what a violation of these counts
-    ends: Matrix  # values of columns
-    costs: Matrix  # of columns
-    reach: Matrix  # how far it is to a column's other end; 0 for an equation, which stays
-    favours: Matrix  # the sign that a column's cost must have; 0 for an equation
+    of_lines: Cube  # of each line: VALUE, LOWEST and HIGHEST that it may have, WORTH of a violation of these
+    of_columns: Cube  # of each column: END, its value; COST; REACH, how far it is to its other end; FAVOUR, the sign that its cost must have; an equation's last two are 0
     # memory for one iteration
     rates: Vector  # of columns, towards the leaving line's bound
     steps: Vector  # of columns: after which their costs change sign
@@ -291,8 +291,8 @@ class Tableaus(Record):
             held=zeros(states, kind=np.int64),
             age=np.full(states, -1, dtype=np.int64),
             table=zeros(states, n, rows),
-            **{name: zeros(states, rows) for name in ("values", "lowest", "highest", "worth")},
-            **{name: zeros(states, n) for name in ("ends", "costs", "reach", "favours")},
+            of_lines=zeros(states, 4, rows),
+            of_columns=zeros(states, 4, n),
             rates=zeros(n),
             steps=zeros(n),
             changes=zeros(rows),
