@@ -6,7 +6,9 @@ from tessella.kernel.functions import Apart, apart, one_of
 
 _copy_tableau, _copy_basis = tableau.copy, dual.copy
 
-solve = one_of(tableau.solve, dual.solve)  # ``solve(cell.solver, cell, s, count, equal)``: only the one that a walk calls is compiled
+solve = one_of(
+    tableau.solve, dual.solve
+)  # ``solve(cell.solver, cell, s, count, equal)``: only the one that a walk calls is compiled
 
 
 def solver_of(space: Space) -> Apart:
