@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
 from numbers import Integral
 from pathlib import Path
-from time import perf_counter
 from typing import Any, Protocol, cast, runtime_checkable
 
 from tessella.domain import Domain, check_fit
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
 from tessella.estimating.estimate import estimate
 from tessella.importers import load
+from tessella.kernel import meter
 from tessella.preactivation import Method
 from tessella.result import format_count, maps
 from tessella.stability import stability_to_go_on_with
@@ -247,14 +247,14 @@ def track(  # noqa: PLR0913  one keyword per option
     options: dict[str, Any] = {"seconds": seconds, "probes": probes, "confidence": confidence, "rng": rng, "workers": workers}
 
     def look(epoch: int) -> Record:
-        start = perf_counter()
+        start = meter.clock()
         network = load(model, relu_output=relu_output, input_shape=input_shape)
         check_fit(network, domain)
         known = stability_to_go_on_with(network, domain, method=Method.LINEAR)
         found, total = estimate(network, domain, stability=known, **options), known.totals()
         part = (found.maps, found.relative_error, found.lower, found.confidence, found.exact)
         units = (total["active"], total["inactive"], total["unstable"])
-        return Record(epoch, *part, *units, seconds=perf_counter() - start)
+        return Record(epoch, *part, *units, seconds=meter.clock() - start)
 
     return Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard))
 

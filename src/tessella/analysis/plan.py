@@ -14,7 +14,6 @@ from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import perf_counter
 from typing import cast
 
 import numpy as np
@@ -28,6 +27,7 @@ from tessella.counting.schedule import prepare, smallest_alike
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
 from tessella.estimating.estimate import Estimate, EstimateProgress
+from tessella.kernel import meter
 from tessella.network import Network
 from tessella.parallel import worker_count
 from tessella.partition.tree import Tree
@@ -342,10 +342,10 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         return
     with session.off_the_clock("the LP kernel"):
         _prepare_programs()
-    end = perf_counter() + allowed
+    end = meter.clock() + allowed
 
     def tick(_done: int, _total: int) -> None:
-        if perf_counter() > end:
+        if meter.clock() > end:
             raise KeyboardInterrupt  # the one word that ends it with what is proved
 
     workers = worker_count(session.workers)

@@ -97,6 +97,8 @@ class Analysis:
         Wall time spent, once code was compiled or loaded.
     status
         Whether it ran to its end.
+    compile_seconds
+        Wall time that went by while code was compiled, once per machine, or loaded.
     """
 
     network: Network
@@ -114,6 +116,7 @@ class Analysis:
     choices: str = ""
     seconds: float = 0.0
     status: AnalysisStatus = AnalysisStatus.FINISHED
+    compile_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse a bracket that contradicts itself."""
@@ -269,6 +272,7 @@ class Analysis:
             "choices": self.choices,
             "status": self.status,
             "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
         }
 
     def to_json(self) -> str:

@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from types import FrameType
 from typing import Any
 
 from tessella.analysis.result import LOADING, Analysis, Step
+from tessella.kernel import meter
 
 _LONG = 1.0  # seconds of loading that are worth a line
 
@@ -42,14 +42,14 @@ class Session:
     seed: int = 0
     workers: int | None = None
     progress: Callable[[Analysis], None] | None = None
-    _begun: float = field(default_factory=perf_counter)
-    _not_counted: float = 0.0
+    _begun: float = field(default_factory=meter.clock)
+    _compiled: float = field(default_factory=meter.compile_seconds)
     interrupted: bool = False
 
     @property
     def spent(self) -> float:
         """Wall time so far, without what was spent on compiling and loading."""
-        return perf_counter() - self._begun - self._not_counted
+        return meter.clock() - self._begun
 
     @property
     def left(self) -> float:
@@ -85,14 +85,14 @@ class Session:
     @contextmanager
     def off_the_clock(self, what: str) -> Generator[None]:
         """What is done here does not count; it is noted if it took long."""
-        start, before = perf_counter(), self.standing.steps
+        start, before = meter.compile_seconds(), self.standing.steps
         loading = Step(LOADING, f"{what}: compiled once on a machine for networks of this kind, then only loaded; not counted")
         self.know(steps=(*before, loading))
         try:
-            yield
+            with meter.making_ready():
+                yield
         finally:
-            seconds = perf_counter() - start
-            self._not_counted += seconds
+            seconds = meter.compile_seconds() - start
             done = (replace(loading, found="done", seconds=seconds),) if seconds > _LONG else ()
             self.standing = replace(self.standing, steps=(*before, *done))
         self._check()
@@ -104,7 +104,8 @@ class Session:
         least = max(now.proved_lower, proved_lower)
         probable = min(max(now.probable_lower, least, probable_lower), most)
         ends: dict[str, Any] = {"proved_lower": least, "probable_lower": probable, "upper": most}
-        self.standing = replace(now, **ends, **news, seconds=max(self.spent, 0.0))
+        compiled = meter.compile_seconds() - self._compiled
+        self.standing = replace(now, **ends, **news, seconds=max(self.spent, 0.0), compile_seconds=compiled)
         if self.progress:
             self.progress(self.standing)
 

@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, cast
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
 from tessella.counting.schedule import Ledger, Run, prepare
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
+from tessella.kernel import meter
 from tessella.network import Network
 from tessella.options import check_executor
 from tessella.parallel import Workforce
@@ -87,13 +87,15 @@ class Count:
     tests
         How many linear programs (or cuts of cells) it took; unlike the answer, this depends on who worked when.
     seconds
-        Wall time spent, in earlier runs of the same checkpoint too.
+        Wall time spent, in earlier runs of the same checkpoint too, without compiling.
     method
         How it was counted.
     status
         Why it ended.
     share
         About which part of the tree was done, from 0 to 1.
+    compile_seconds
+        Wall time that went by while code was compiled, once per machine, or loaded.
     """
 
     network: Network
@@ -106,6 +108,7 @@ class Count:
     method: CountMethod = CountMethod.WALK
     status: Status = Status.FINISHED
     share: float = 1.0
+    compile_seconds: float = 0.0
 
     @property
     def exact(self) -> int | None:
@@ -159,6 +162,7 @@ class Count:
             "borderline": self.borderline,
             "tests": self.tests,
             "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
 
@@ -214,7 +218,7 @@ def count(  # noqa: PLR0913  one keyword per option
     >>> count(net, Box(-2, 2, dim=1)).exact
     5
     """
-    begun = perf_counter()
+    begun, compiled = meter.clock(), meter.compile_seconds()
     check_fit(network, domain)
     chosen = _checked(method, seconds=seconds, memory=memory, executor=executor, workers=workers, progress=progress)
     if chosen is CountMethod.MILP and not (memory is executor is workers is checkpoint is None):
@@ -231,13 +235,13 @@ def count(  # noqa: PLR0913  one keyword per option
         found = stability or find_stability(network, domain, method=Method.LINEAR)
         most = empirical(network, domain, found).value
         if stability is None and found.bounds.interrupted:
-            totals = Totals(0, 0, 0, perf_counter() - begun, 1, most)
+            totals = Totals(0, 0, 0, meter.clock() - begun, 1, most)
             return _made(network, domain, chosen, Status.INTERRUPTED, totals, 0.0)
         if chosen is CountMethod.MILP:
             ended = _by_milp(Tree.of(found), most, clock)
         else:
             ended = _by_walk(Tree.of(found), most, clock, file, saved, Workforce(executor, workers, memory))
-        return _made(network, domain, chosen, *ended)
+        return replace(_made(network, domain, chosen, *ended), compile_seconds=meter.compile_seconds() - compiled)
 
 
 @dataclass(slots=True)
@@ -249,7 +253,7 @@ class _Clock:
     progress: Callable[[CountProgress], None] | None
 
     def seconds(self) -> float:
-        return perf_counter() - self.begun
+        return meter.clock() - self.begun
 
 
 _End = tuple[Status, Totals, float]
@@ -270,21 +274,21 @@ def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
             file.begin(tree, Step(saved.totals, opened=saved.open))
     elif file:
         file.check(tree)
-    start, regions = perf_counter(), saved.totals.regions
+    start, regions = meter.clock(), saved.totals.regions
     clock.begun -= saved.totals.seconds  # earlier runs count
     ledger = Ledger(tree, bound, saved)
 
     def report() -> None:
         if clock.progress:
             totals = ledger.standing.totals
-            rate = (totals.regions - regions) / max(perf_counter() - start, 1e-9)
+            rate = (totals.regions - regions) / max(meter.clock() - start, 1e-9)
             clock.progress(CountProgress(totals.lower, totals.upper, rate, ledger.standing.share, clock.seconds()))
 
     try:
-        taken = prepare(tree) if workforce.executor is None and not ledger.standing.finished else 0.0
+        if workforce.executor is None and not ledger.standing.finished:
+            prepare(tree)
     except KeyboardInterrupt:
         return Status.INTERRUPTED, ledger.standing.totals._replace(seconds=clock.seconds()), ledger.standing.share
-    start, clock.begun, clock.deadline = start + taken, clock.begun + taken, clock.deadline + taken
     run = Run(tree, ledger, clock.begun, clock.deadline, file, report)
     if not ledger.standing.finished:
         run.go(saved, workforce)
@@ -317,13 +321,13 @@ def _by_milp(tree: Tree, most: int, clock: _Clock) -> _End:
             seconds = clock.seconds()
             clock.progress(CountProgress(lower, most, regions / max(seconds, 1e-9), 0.0, seconds))
 
-    left = clock.deadline - perf_counter()
+    left = clock.deadline - meter.clock()
     try:
         regions, finished = count_by_milp(tree, seconds=None if math.isinf(left) else max(left, 1e-3), on_found=found_so_far)
     except KeyboardInterrupt:
         return Status.INTERRUPTED, Totals(lower, 0, 0, clock.seconds(), lower, most), 0.0
     lower = max(lower, regions)
-    early = perf_counter() < clock.deadline - 0.1  # then it was Ctrl-C, which the solver takes itself
+    early = meter.clock() < clock.deadline - 0.1  # then it was Ctrl-C, which the solver takes itself
     status = Status.FINISHED if finished else Status.INTERRUPTED if early else Status.TIME_LIMIT
     return status, Totals(regions, 0, 0, clock.seconds(), lower, lower if finished else most), float(finished)
 

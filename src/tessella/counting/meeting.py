@@ -9,11 +9,11 @@ x is farther than that from the border of the domain, x + v lies inside, on the 
 """
 
 import math
-from time import perf_counter
 
 import numpy as np
 
 from tessella.domain import Polytope
+from tessella.kernel import meter
 from tessella.network import Floats
 from tessella.partition.tree import Tree
 from tessella.tightening.rounding import gamma, lost
@@ -42,7 +42,7 @@ def meeting_units(tree: Tree, *, seconds: float = math.inf) -> int:
     >>> meeting_units(Tree(net, Box(-1, 1, dim=2)))
     2
     """
-    place = _Place(tree, perf_counter() + seconds)
+    place = _Place(tree, meter.clock() + seconds)
     most = min(len(place.order), tree.domain.free_dim)
     most = min(most, math.isqrt(int(_LARGEST / max(tree.domain.free_dim, 1))))
     low, high = 0, most + 1  # so many meet, and so many do not: not quite so for every set, but nearly
@@ -73,7 +73,7 @@ class _Place:
     @property
     def late(self) -> bool:
         """Whether the time is over."""
-        return perf_counter() > self._deadline
+        return meter.clock() > self._deadline
 
     def meet(self, count: int) -> bool:
         """Whether the hyperplanes nearest to the centre are proved to meet."""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
-from time import perf_counter
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
 from tessella.domain import Box
 from tessella.errors import OptionError, SolverError
+from tessella.kernel import meter
 from tessella.network import Layer, Network
 from tessella.parallel import Crew, Pending, Stop, Workforce, worker_count
 from tessella.partition.local import LocalBound
@@ -81,11 +81,10 @@ def is_ready(free_dim: int, units: int) -> bool:
     return is_compiled(walk.walk) and is_compiled(tableau.solve if walk.in_tableau(units, free_dim) else framed.solve)
 
 
-def prepare(tree: Tree) -> float:
-    """Load what walks a tree, compiled if need be; the seconds that this took, next to none if it is loaded."""
-    begun = perf_counter()
-    load(*smallest_alike(tree))
-    return perf_counter() - begun
+def prepare(tree: Tree) -> None:
+    """Load what walks a tree, compiled if need be."""
+    with meter.making_ready():
+        load(*smallest_alike(tree))
 
 
 @cache
@@ -135,9 +134,9 @@ class Workers:
         if not task.thin:
             with self._walkers.lend(key, lambda: walker_for(tree)) as walker:
                 return walker.advance(task.nodes, task.seconds, task.stop)
-        end = perf_counter() + task.seconds
+        end = meter.clock() + task.seconds
         with self._settlers.lend(key, lambda: Settler(tree, self._bound)) as settler:
-            found = settler.settle(task.thin, lambda: task.stop.asked or perf_counter() > end)
+            found = settler.settle(task.thin, lambda: task.stop.asked or meter.clock() > end)
         return Found(found.regions, (), found.waiting, found.cells)
 
 
@@ -311,7 +310,7 @@ class Run:
     def _fill(self, pending: Pending[Task], here: Workers | None, workers: int) -> bool:
         """Give work to idle workers, those of this process or, without any, of the executor; False if there is nothing to wait for."""
         while len(pending.labels) < workers and (self._pool or self._thin):
-            now = perf_counter()
+            now = meter.clock()
             if now >= self.deadline:
                 break
             task = self._next(now, pending.labels, workers, afar=here is None)
@@ -320,10 +319,10 @@ class Run:
             else:
                 self._number += 1
                 pending.submit(task, work_afar, self._number, self._key, self.tree, task.nodes, task.thin, task.seconds)
-        late = perf_counter() >= self.deadline
+        late = meter.clock() >= self.deadline
         idle = workers - len(pending.labels)
         for task in pending.labels:
-            if late or (idle > 0 and perf_counter() - task.since > _SHORT):
+            if late or (idle > 0 and meter.clock() - task.since > _SHORT):
                 task.stop.asked = True
                 idle -= 1
         if late:
@@ -343,7 +342,7 @@ class Run:
 
     def _absorb(self, task: Task, found: Found) -> None:
         self._torn = True
-        step, standing = self.ledger.after(task, found, perf_counter() - self.begun)
+        step, standing = self.ledger.after(task, found, meter.clock() - self.begun)
         if self.checkpoint:
             self.checkpoint.save(step)
         self.ledger.standing = standing
@@ -352,7 +351,7 @@ class Run:
         self._torn = False
 
     def _tell(self) -> None:
-        now = perf_counter()
+        now = meter.clock()
         if now - self._reported >= _TICK:
             self._reported = now
             self.report()
@@ -365,9 +364,9 @@ class Run:
         for task in pending.labels:
             task.stop.asked = True
         pending.cancel()
-        end = perf_counter() + 2.0 * _SLICE_AFAR
+        end = meter.clock() + 2.0 * _SLICE_AFAR
         try:
-            while pending.labels and perf_counter() < end and not self._torn:
+            while pending.labels and meter.clock() < end and not self._torn:
                 for task, found in pending.wait(_TICK):
                     self._absorb(task, found)
         except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ from tessella.estimating.betting import bets, log_mean, lower_bound, markov_boun
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
 from tessella.estimating.wide import is_large
+from tessella.kernel import meter
 from tessella.network import Floats, Network
 from tessella.options import check_executor
 from tessella.partition.tree import Tree
@@ -98,9 +98,11 @@ class Estimate:
         How many of these it could not settle in reasonable time.  They count as 0: the estimate is then one of a lower bound, and
         `lower` holds all the same.
     seconds
-        Wall time spent.
+        Wall time spent, without compiling.
     status
         Why it ended.
+    compile_seconds
+        Wall time that went by while code was compiled, once per machine, or loaded.
     """
 
     network: Network
@@ -116,6 +118,7 @@ class Estimate:
     undecided: int = 0
     seconds: float = 0.0
     status: Status = Status.FINISHED
+    compile_seconds: float = 0.0
 
     @property
     def mean(self) -> float | int:
@@ -166,6 +169,7 @@ class Estimate:
             "undecided": self.undecided,
             "status": self.status,
             "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
 
@@ -232,27 +236,30 @@ def estimate(  # noqa: PLR0913  one keyword per option
     check_fit(network, domain)
     _check(seconds, probes, confidence, executor, workers, progress)
     check_stability(stability, network, domain)
-    begun = perf_counter()
+    begun, compiled = meter.clock(), meter.compile_seconds()
     base = int(generator(rng).integers(2**63))
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     tree = Tree.of(known)
     tries = counting and probes is None and not is_large(tree) and tree.units > 0 and domain.free_dim > 0
     if not is_large(tree):
-        begun += _prepare(many=domain.free_dim > _FEW) + (prepare(tree) if tries and executor is None else 0.0)
+        _prepare(many=domain.free_dim > _FEW)
+        if tries and executor is None:
+            prepare(tree)
     unlimited = seconds is None and probes is not None
     deadline = math.inf if unlimited else begun + min(_SECONDS if seconds is None else seconds, 1e9)
     tried = _counted(known, tree, begun, deadline if tries else math.inf, executor, workers)
     if tried is not None and (counted := tried.exact) is not None:
-        return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, seconds=perf_counter() - begun)
+        spent = {"seconds": meter.clock() - begun, "compile_seconds": meter.compile_seconds() - compiled}
+        return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, **spent)
     interrupted = tried is not None and tried.status is Status.INTERRUPTED
     if interrupted:
-        deadline = perf_counter()  # one probe, for an answer
+        deadline = meter.clock()  # one probe, for an answer
 
     def report(sample: Sample) -> None:
         if progress and len(sample.logarithms):
             centre, error = _centre(sample.logarithms)
             lower = _lower(sample, confidence)
-            progress(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), perf_counter() - begun))
+            progress(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), meter.clock() - begun))
 
     rounds = Rounds(tree, base, report)
     status = rounds.go(probes, deadline, executor, workers)
@@ -274,24 +281,25 @@ def estimate(  # noqa: PLR0913  one keyword per option
         None,
         sample.thin,
         sample.undecided,
-        perf_counter() - begun,
+        meter.clock() - begun,
         status,
+        meter.compile_seconds() - compiled,
     )
 
 
 _prepared: set[bool] = set()
 
 
-def _prepare(*, many: bool) -> float:
+def _prepare(*, many: bool) -> None:
     """Compile, or load what is compiled, once per process and in this thread, so that Ctrl-C ends it; the seconds that it took do not count."""
     if many in _prepared:
-        return 0.0
-    begun, inputs = perf_counter(), 2 * _FEW if many else 1
-    net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
-    descents = Descents(Tree(net, Box.cube(-1.0, 1.0, inputs)), population=1)
-    descents.rounds(0, 1, 0, descents.shape.start())
+        return
+    inputs = 2 * _FEW if many else 1
+    with meter.making_ready():
+        net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
+        descents = Descents(Tree(net, Box.cube(-1.0, 1.0, inputs)), population=1)
+        descents.rounds(0, 1, 0, descents.shape.start())
     _prepared.add(many)
-    return perf_counter() - begun
 
 
 def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
@@ -302,7 +310,7 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
         return count(known.network, known.domain, stability=known)
     if math.isinf(deadline):
         return None
-    left, spent = deadline - perf_counter(), perf_counter() - begun
+    left, spent = deadline - meter.clock(), meter.clock() - begun
     if left < 4.0 * spent:
         return None
     options: dict[str, Any] = {"stability": known, "executor": executor, "workers": workers}

@@ -8,7 +8,6 @@ bets of `tessella.estimating.betting` are made.  Where the time ends within a ge
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from tessella.counting.count import Status
 from tessella.estimating.descents import Batch, Descents, Shape
 from tessella.estimating.values import Values
 from tessella.estimating.wide import Tilts, WideDescents, is_wide
+from tessella.kernel import meter
 from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
 from tessella.parallel import Crew, Pending, worker_count
@@ -109,9 +109,7 @@ class Rounds:
         What the deadline is measured with; benchmarks on shared machines use CPU time.
     """
 
-    def __init__(
-        self, tree: Tree, base: int, report: Callable[[Sample], None], clock: Callable[[], float] = perf_counter
-    ) -> None:
+    def __init__(self, tree: Tree, base: int, report: Callable[[Sample], None], clock: Callable[[], float] = meter.clock) -> None:
         """Nothing is known yet."""
         self._tree, self._base, self._report, self._clock = tree, base, report, clock
         self._wide = is_wide(tree)
@@ -119,7 +117,7 @@ class Rounds:
         self._crew = Crew[Descents | WideDescents]()
         self._parts, self._planned = list[Floats](), list[Floats]()
         self._done, self._thin, self._undecided = 0, 0, 0
-        self._pace, self._longest, self._told = 0.0, 0.0, perf_counter()
+        self._pace, self._longest, self._told = 0.0, 0.0, meter.clock()
 
     @property
     def sample(self) -> Sample:
@@ -224,7 +222,7 @@ class Rounds:
         self._values.learn()
 
     def _tell(self) -> None:
-        now = perf_counter()
+        now = meter.clock()
         if now - self._told >= _TICK:
             self._told = now
             self._report(self.sample)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
-from time import perf_counter
 from typing import SupportsIndex, overload
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
+from tessella.kernel import meter
 from tessella.network import Floats, Mask, Network
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
@@ -163,7 +163,7 @@ def polygons(
     >>> found[1].tolist(), found.borders[found.starts[1] : found.starts[2]].tolist()
     ([[0.0, -1.0], [0.5, -1.0], [0.0, -0.5]], [-1, 0, 0])
     """
-    begun = perf_counter()
+    begun = meter.clock()
     check_fit(network, domain)
     if domain.free_dim not in {1, 2}:
         msg = f"polygons need one or two free inputs, and the domain has {domain.free_dim}; tessella.slice makes a plane or a line of them"
@@ -187,7 +187,7 @@ def polygons(
         corners, borders = corners[: sizes.sum()], borders[: sizes.sum()]
     starts = np.concatenate([[0], np.cumsum(sizes)])
     whole = _settled(known, patterns.astype(np.bool_), corners, starts)
-    return Polygons(network, domain, whole, corners, starts, borders, complete, perf_counter() - begun)
+    return Polygons(network, domain, whole, corners, starts, borders, complete, meter.clock() - begun)
 
 
 def _outlines(tree: Tree) -> Iterator[Outlines]:

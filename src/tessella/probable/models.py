@@ -4,13 +4,13 @@ import hashlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from tessella.errors import OptionError
 from tessella.formulation.model import Model
+from tessella.kernel import meter
 from tessella.network import Floats, Mask
 from tessella.parallel import Workforce
 from tessella.probable.lazy import SHORT, BySolver
@@ -71,7 +71,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     >>> mipbound_model(knapsack, parity_size=4).lower  # of 2,110
     257
     """
-    begun = perf_counter()
+    begun = meter.clock()
     given = {"executor": executor, "workers": workers, "progress": progress}
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     chosen = SCIP() if solver is None else solver
@@ -85,7 +85,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     found, least = _first(problem, job, seconds)
     if found is not SolverStatus.OPTIMAL:
         status = MIPBoundStatus.INFEASIBLE if found is SolverStatus.INFEASIBLE else MIPBoundStatus.TIME_LIMIT
-        return replace(answer, status=status, seconds=perf_counter() - begun)
+        return replace(answer, status=status, seconds=meter.clock() - begun)
     return repeated(replace(answer, least=least), job, asked, begun, Workforce(executor, workers), progress)
 
 

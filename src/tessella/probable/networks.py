@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from time import perf_counter
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from tessella.counting.checkpoint import domain_digest
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
+from tessella.kernel import meter
 from tessella.network import Floats, Mask, Network
 from tessella.parallel import Workforce, worker_count
 from tessella.partition.tree import Tree
@@ -89,7 +89,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     >>> found.lower, found.repetitions, found.feasible_after[:4]
     (33, 28, (28, 28, 28, 28))
     """
-    begun = perf_counter()
+    begun, compiled = meter.clock(), meter.compile_seconds()
     check_fit(network, domain)
     given = {"executor": executor, "workers": workers, "progress": progress}
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
@@ -111,9 +111,10 @@ def mipbound(  # noqa: PLR0913  one keyword per option
         empirical=empirical(network, domain, found).value,
     )
     if not tree.units or not domain.free_dim:
-        return replace(answer, seconds=perf_counter() - begun)  # one region, and nothing to draw from
+        return replace(answer, seconds=meter.clock() - begun)  # one region, and nothing to draw from
     job = Searching(tree, tuple(tails(found))) if solver is None else _solving(found, tree, solver)
-    return repeated(answer, job, asked, begun, Workforce(executor, workers), progress)
+    answer = repeated(answer, job, asked, begun, Workforce(executor, workers), progress)
+    return replace(answer, compile_seconds=meter.compile_seconds() - compiled)
 
 
 def repeated(  # noqa: PLR0913, PLR0917  what was asked
@@ -132,7 +133,7 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
             draws=tuple(outcome.draws for outcome in outcomes),
             unconfirmed=sum(outcome.unconfirmed for outcome in outcomes),
             given_up=sum(outcome.given_up for outcome in outcomes),
-            seconds=perf_counter() - begun,
+            seconds=meter.clock() - begun,
             status=status,
         )
 

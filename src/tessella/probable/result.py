@@ -88,6 +88,8 @@ class MIPBound:
         Wall time spent.
     status
         Why it ended.
+    compile_seconds
+        Wall time that went by while code was compiled, once per machine, or loaded.
     """
 
     subject: Subject
@@ -103,6 +105,7 @@ class MIPBound:
     empirical: int | None = None
     seconds: float = field(default=0.0, compare=False)
     status: MIPBoundStatus = MIPBoundStatus.FINISHED
+    compile_seconds: float = field(default=0.0, compare=False)
 
     @property
     def repetitions(self) -> int:
@@ -203,6 +206,7 @@ class MIPBound:
             "seed": list(self.seed),
             "status": self.status,
             "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
         }
 
     def to_json(self) -> str:

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from time import perf_counter
 from typing import Protocol, cast
 
 import numpy as np
 
 from tessella.errors import OptionError, SolverError
+from tessella.kernel import meter
 from tessella.options import check_executor
 from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
@@ -163,7 +163,7 @@ class Run:
     def _fill(self, pending: Pending[int], workers: int, *, afar: bool) -> bool:
         """Give work to idle workers; False if there is nothing to wait for."""
         most = math.inf if self.plan.repetitions is None else self.plan.repetitions
-        left = self.deadline - perf_counter()
+        left = self.deadline - meter.clock()
         while len(pending.labels) < workers and self._next < most and left > 0.0:
             number, self._next = self._next, self._next + 1
             if afar:
@@ -182,7 +182,7 @@ class Run:
             return worker.repeat(self.plan.size, self.plan.seed(number), self._stopped)
 
     def _stopped(self) -> bool:
-        return self._stop.asked or perf_counter() > self.deadline
+        return self._stop.asked or meter.clock() > self.deadline
 
     def _absorb(self, number: int, found: Outcome | None) -> None:
         if found is None:
@@ -196,9 +196,9 @@ class Run:
         """Take in what workers bring back when they are asked to stop."""
         self._stop.asked = True
         pending.cancel()
-        end = perf_counter() + _PATIENCE
+        end = meter.clock() + _PATIENCE
         try:
-            while pending.labels and perf_counter() < end:
+            while pending.labels and meter.clock() < end:
                 for number, found in pending.wait(_TICK):
                     self._absorb(number, found)
         except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves
@@ -210,6 +210,6 @@ _afar = Crew[Worker]()  # in a worker process: those of its last jobs
 
 def work_afar(number: int, key: str, job: Job, plan: Plan, seconds: float | None) -> Outcome | None:
     """What a foreign executor is given; the number makes each call another one, as some executors merge equal calls."""
-    end = math.inf if seconds is None else perf_counter() + seconds
+    end = math.inf if seconds is None else meter.clock() + seconds
     with _afar.lend(key, job.worker) as worker:
-        return worker.repeat(plan.size, plan.seed(number), lambda: perf_counter() > end)
+        return worker.repeat(plan.size, plan.seed(number), lambda: meter.clock() > end)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from concurrent.futures import Executor
-from time import perf_counter
 
 import numpy as np
 
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import NetworkError, OptionError
+from tessella.kernel import meter
 from tessella.network import Layer, Network
 from tessella.options import check_executor
 from tessella.parallel import Progress
@@ -51,7 +51,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     >>> [float(tighten(net, Box(0, 1, dim=1), method=name).upper[1][0].round(6)) for name in ("interval", "linear")]
     [1.0, 0.0]
     """
-    start = perf_counter()
+    start = meter.clock()
     check_fit(network, domain)
     chosen = _checked(method)
     if not seconds_per_unit > 0.0:
@@ -67,7 +67,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
         if not np.isfinite(ends).all():
             msg = f"layer {number}: preactivations pass the largest floating-point number on this domain; scale weights or domain down"
             raise NetworkError(msg)
-    return PreactivationBounds(lower, upper, chosen, late, perf_counter() - start, interrupted)
+    return PreactivationBounds(lower, upper, chosen, late, meter.clock() - start, interrupted)
 
 
 def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked

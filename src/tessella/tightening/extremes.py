@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from time import perf_counter
 
 import numpy as np
 
 from tessella.domain import Domain
+from tessella.kernel import meter
 from tessella.network import Floats, Network
 from tessella.parallel import Stop, run
 from tessella.tightening.relaxation import Pair, relax
@@ -92,7 +92,7 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
         if stop.asked:
             late += len(units) - place
             break
-        limit = Limit(perf_counter() + seconds, stop)
+        limit = Limit(meter.clock() + seconds, stop)
         above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=branch)
         high[place] = above.bound
         complete = above.complete

@@ -9,10 +9,10 @@ nor an LP that stopped early can make it too small.
 import heapq
 from dataclasses import dataclass
 from itertools import count
-from time import perf_counter
 
 import numpy as np
 
+from tessella.kernel import meter
 from tessella.kernel.program import EMPTY, Basis, Outcome, Program
 from tessella.network import Floats, Network
 from tessella.parallel import Stop
@@ -25,7 +25,7 @@ _CLOSE = 1e-8  # of the target's known range: what two bounds may differ by and 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """When to stop: at a time of `perf_counter`, or when asked."""
+    """When to stop: at a time of `meter.clock`, or when asked."""
 
     time: float
     stop: Stop
@@ -33,7 +33,7 @@ class Limit:
     @property
     def reached(self) -> bool:
         """Whether it is time."""
-        return self.stop.asked or perf_counter() > self.time
+        return self.stop.asked or meter.clock() > self.time
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ import json
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
+from tessella.kernel import meter
 from tessella.network import Network
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Side, format_count, maps, provenance
@@ -144,7 +144,7 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     >>> upper_bounds(Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], None)]))
     UpperBounds(at most 3 regions, of 1-2-1)
     """
-    start = perf_counter()
+    start = meter.clock()
     if domain is None and stability is not None:
         domain = stability.domain
     if domain is not None:
@@ -157,5 +157,5 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
         if stability is None:
             stability = find_stability(network, domain, method=method, executor=executor, progress=progress)
         details = empirical(network, domain, stability)
-    seconds = perf_counter() - start
+    seconds = meter.clock() - start
     return UpperBounds(network, domain, *values, seconds=seconds, stability=stability, empirical_details=details)
