@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, cast
 
@@ -249,8 +249,9 @@ def estimate(  # noqa: PLR0913  one keyword per option
     deadline = math.inf if unlimited else begun + min(_SECONDS if seconds is None else seconds, 1e9)
     tried = _counted(known, tree, begun, deadline if tries else math.inf, executor, workers)
     if tried is not None and (counted := tried.exact) is not None:
-        spent = {"seconds": meter.clock() - begun, "compile_seconds": meter.compile_seconds() - compiled}
-        return Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted, **spent)
+        seconds, loaded = meter.clock() - begun, meter.compile_seconds() - compiled
+        answer = Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted)
+        return replace(answer, seconds=seconds, compile_seconds=loaded)
     interrupted = tried is not None and tried.status is Status.INTERRUPTED
     if interrupted:
         deadline = meter.clock()  # one probe, for an answer
