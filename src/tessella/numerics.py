@@ -37,3 +37,9 @@ SHALLOW = 1e-6  # how close to a wall the middle may be before a deeper one is l
 PIVOT = 1e-9  # smaller pivots are rounding
 SINGULAR = 1e-14  # the same while a basis is inverted
 NOTHING = 1e-13  # smaller multipliers are rounding
+
+THIN = 0.125  # walk over corners: the largest error of a wall, relative to its distance from the middle of the cell
+COARSE = 2.0**-16  # errors of rows, relative to what they are sums of, that are bounded again for a whole layer
+MODERATE = 1e100  # networks whose rows may be larger are left to exact arithmetic: squares would overflow
+LOST_OF_PRODUCTS = 1e-290  # more than all products that underflow can have lost
+LOST_OF_NORMS = 1e-150  # more than all squares that underflow can have lost from the root of their sum

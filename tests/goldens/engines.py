@@ -28,7 +28,7 @@ from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
 from tessella.probable.networks import tails
 from tessella.probable.search import Seeker
-from tessella.vertices.walk import Vertices
+from tessella.vertices.walker import Vertices
 
 FOREVER = 1e9  # seconds
 STEPS = 3  # first steps of a walk, each by a new walker

@@ -15,8 +15,8 @@ from tessella import Box, Layer, Network, Polytope
 from tessella.parallel import Stop
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Node, Tree
-from tessella.vertices import walk as cells
-from tessella.vertices.walk import Vertices
+from tessella.vertices import walker as cells
+from tessella.vertices.walker import Vertices
 
 ROOT = (Node(),)
 

@@ -7,11 +7,15 @@ from tessella import numerics
 from tessella.numerics import (
     CLEAR,
     CLOSE,
+    COARSE,
     EDGE,
     EPS,
     FAR,
     GOAL,
+    LOST_OF_NORMS,
+    LOST_OF_PRODUCTS,
     MARGIN,
+    MODERATE,
     NOTHING,
     PIVOT,
     PROOF,
@@ -22,6 +26,7 @@ from tessella.numerics import (
     SINGULAR,
     SLACK,
     SURE,
+    THIN,
     TRUSTED_ROW,
     TRUSTED_ROW_OF_DESCENTS,
     UNHARMFUL,
@@ -55,6 +60,18 @@ def test_points_close_to_walls_need_rows_that_are_closer():
 
 def test_what_is_rounding_is_larger_than_roundoff():
     assert 10.0 * EPS < SINGULAR < NOTHING < PIVOT
+
+
+def test_what_underflow_loses_and_overflow_would_need():
+    smallest, largest = np.finfo(np.float64).tiny, np.finfo(np.float64).max
+    assert 1e10 * smallest < LOST_OF_PRODUCTS < LOST_OF_NORMS
+    assert 1e6 * smallest < LOST_OF_NORMS**2  # a million squares that underflow
+    assert largest > 1e50 * MODERATE**2
+
+
+def test_a_cell_shrunk_by_what_its_walls_are_wrong_keeps_an_interior():
+    assert 4.0 * THIN < 1.0
+    assert 1000.0 * ROUNDOFF < COARSE < THIN
 
 
 def test_every_number_is_named_here():

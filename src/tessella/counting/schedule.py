@@ -39,7 +39,7 @@ _MANY = 128  # inputs from which on points are used: up to nine times as fast wi
 def walker_for(tree: Tree) -> Walker:
     """The fastest walker for a tree: by vertices where inputs are few, by points where they are many, else by linear programs."""
     if tree.domain.free_dim <= _PLANES:
-        from tessella.vertices.walk import Vertices  # noqa: PLC0415  loads the compiler
+        from tessella.vertices.walker import Vertices  # noqa: PLC0415  loads the compiler
 
         return Vertices(tree)
     if _is_by_points(*tree.scaled.weights[0].shape) and not len(tree.scaled.constants):
@@ -72,10 +72,11 @@ def is_ready(free_dim: int, units: int) -> bool:
     from tessella.counting import by_points as hulls  # noqa: PLC0415  loads the compiler
     from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
-    from tessella.vertices import walk as cells  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.warming import ready  # noqa: PLC0415
+    from tessella.vertices.walker import Vertices  # noqa: PLC0415  loads the compiler
 
     if free_dim <= _PLANES:
-        return is_compiled(cells.walk)
+        return ready(Vertices.functions())
     if _is_by_points(units, free_dim):
         return is_compiled(walk.walk) and is_compiled(hulls.walk_by_points)
     return is_compiled(walk.walk) and is_compiled(tableau.solve if walk.in_tableau(units, free_dim) else framed.solve)
@@ -90,6 +91,12 @@ def prepare(tree: Tree) -> None:
 @cache
 def load(inputs: int, units: int) -> None:
     """Load what walks a box of so many inputs, with so many units in the first layer; compile it if need be.  Ctrl-C ends it."""
+    if inputs <= _PLANES:
+        from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
+        from tessella.vertices.walker import Vertices  # noqa: PLC0415
+
+        warming.load(Vertices.functions())
+        return
     fan = Network((Layer(np.eye(units, inputs), np.zeros(units)),))
     tree = Tree(fan, Box.cube(-1.0, 1.0, inputs))
     walkers = [walker_for(tree)]

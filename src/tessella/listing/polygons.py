@@ -22,7 +22,8 @@ from tessella.partition.tree import Tree
 from tessella.partition.witness import Witness
 from tessella.preactivation import Method
 from tessella.stability import Stability, stability_to_go_on_with
-from tessella.vertices.walk import Outlines, Vertices
+from tessella.vertices.outlines import Outlines
+from tessella.vertices.walker import Vertices
 
 _AT_ONCE = 4096  # regions that the walk writes down before it is asked for them
 _CHUNK = 2**18  # numbers held while affine maps are composed
@@ -206,7 +207,7 @@ def _outline(leaf: bytes, walls: list[tuple[int, list[int]]], lower: Floats, upp
     """A region cut out of the unit square (or interval) in rational numbers."""
     corners, borders = _clipped(walls, len(lower))
     places = np.array([[float(value) for value in corner] for corner in corners])
-    pattern = np.frombuffer(leaf, dtype=np.uint8)[None]
+    pattern = np.frombuffer(leaf, dtype=np.int8)[None]
     return Outlines(pattern, np.array([len(corners)]), lower + (upper - lower) * places, np.array(borders))
 
 

@@ -1,0 +1,86 @@
+"""The network as the walk over corners reads it, with what is known of its rounding."""
+
+import numpy as np
+
+from tessella.kernel.record import aligned
+from tessella.network import Floats
+from tessella.numerics import LOST_OF_PRODUCTS, MODERATE, ROUNDOFF
+from tessella.partition.tree import Tree
+from tessella.vertices.state import Layers
+
+
+def layers_of(tree: Tree) -> tuple[Layers, Floats]:
+    """The network with the ReLUs of each layer before its linear units, and the first layer's rows."""
+    scaled = tree.scaled
+    orders = [np.argsort(~rectified, kind="stable") for rectified in scaled.rectified]
+    relus = [int(rectified.sum()) for rectified in scaled.rectified]
+    sizes = [len(order) for order in orders]
+    starts = np.cumsum([0, 0, *sizes[:-2]])[: len(sizes)]
+    depth, width = len(sizes), max(sizes)
+    (biases, reach, slack), rounding = np.zeros((3, depth, width)), np.zeros((4, depth))
+    weights = np.zeros((max(sum(sizes[:-1]), 1), width))
+    raw = tree.network.layers[0].dense()[orders[0]]
+    slack[0, : sizes[0]] = np.where(
+        raw.any(axis=1), (raw.shape[1] + 32) * ROUNDOFF * tree.magnitudes[orders[0]] + LOST_OF_PRODUCTS, 0.0
+    )
+    for number in range(depth):
+        bias, order = scaled.biases[number][orders[number]], orders[number]
+        biases[number, : len(bias)] = bias
+        if number:
+            weight = scaled.weights[number][order][:, orders[number - 1]]
+            relative = (weight.shape[1] + 10) * ROUNDOFF
+            weights[starts[number] : starts[number] + weight.shape[1], : len(bias)] = weight.T
+            reach[number, : len(bias)] = [norm(row) for row in weight]
+            slack[number, : len(bias)] = relative * np.abs(bias) + LOST_OF_PRODUCTS
+            rounding[:, number] = _spectral(weight), relative * norm(weight), relative * norm(bias), relative
+    layers = Layers(
+        units=np.array(sizes, dtype=np.int64),
+        relus=np.array(relus, dtype=np.int64),
+        first=np.cumsum([0, *relus[:-1]], dtype=np.int64),
+        start=starts.astype(np.int64),
+        weights=aligned(weights),
+        biases=aligned(biases),
+        reach=aligned(reach),
+        slack=aligned(slack),
+        twins=_twins(tree, orders, width),
+        growth=rounding[0],
+        rounding_of_sums=rounding[1],
+        rounding_of_biases=rounding[2],
+        rounding=rounding[3],
+    )
+    return layers, np.vstack([scaled.weights[0][orders[0]].T, scaled.biases[0][orders[0]]])
+
+
+def _twins(tree: Tree, orders: "list[np.ndarray]", width: int) -> np.ndarray:
+    """The unit that each one is a multiple of, in the order of the layers here."""
+    twins = np.full((len(orders), width), -1, dtype=np.int64)
+    for number, (order, found) in enumerate(zip(orders, tree.twins, strict=True)):
+        places = np.argsort(order)
+        twins[number, : len(order)] = np.where(found[order] >= 0, places[found[order]], -1)
+    return twins
+
+
+def is_moderate(layers: Layers, first: Floats) -> bool:
+    """Whether no row can become so large that its square overflows."""
+    size = norm(first)
+    for growth, bias in zip(layers.growth[1:], layers.biases[1:], strict=True):
+        size = max(1.0, size) * max(1.0, growth) + norm(bias)
+    return size < MODERATE
+
+
+def norm(values: Floats) -> float:
+    """The 2-norm, also of numbers whose squares underflow."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return largest * float(np.linalg.norm(values / largest)) if largest > 0.0 else 0.0
+
+
+def _spectral(matrix: Floats) -> float:
+    """A bound on the largest singular value: the 16th root of the sum of 16th powers of all of them."""
+    scale = norm(matrix)
+    if scale == 0.0:
+        return 0.0
+    power = matrix / scale
+    power = power @ power.T if len(power) <= power.shape[1] else power.T @ power
+    for _ in range(2):
+        power = power @ power
+    return 1.001 * scale * float(np.linalg.norm(power)) ** 0.125

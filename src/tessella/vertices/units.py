@@ -1,0 +1,212 @@
+"""The units of a layer on a cell: which of them have one sign there, and what they add to the rows of the next layer.
+
+In a cell every preactivation is an affine function of the inputs, a row.  On entering a layer the rows of all its units are known; most units have
+one sign on the cell's bounding box and are settled at once (`enter`).  The others wait, and each part of the cell asks again only those that cut the
+whole (`decide`).  Each unit found active adds its multiple to the rows of the next layer, a rank-one update (`add`), so these are complete when the
+last unit of the layer is decided, and parts share what was added before they parted.
+
+A unit is active if all its values at the corners are above twice their error, inactive if all are below minus twice that, and cuts if there are
+some of both: then both parts have an interior, as a full-dimensional set is cut strictly.  Signs also decide, with no rounding at all, where weights
+of one sign add up what is not negative (`known_state`).
+"""
+
+import numpy as np
+
+from tessella.kernel.functions import apart, compiled
+from tessella.numerics import LOST_OF_NORMS
+from tessella.vertices.corners import value_range
+from tessella.vertices.errors import grow
+from tessella.vertices.state import ASKED_FOR, NOT_YET, SHARP, Cells, Layers, Path, Work
+
+
+@compiled
+def add(s: int, t: int, k: int, layers: Layers, cells: Cells, path: Path) -> None:
+    """Make the next layer's rows of cell t those of cell s with one more active unit, the one of row k."""
+    layer, below, weights, rows = cells.layer[s], cells.below, layers.weights, path.rows
+    after, offset = layers.units[layer + 1], layers.start[layer + 1] + path.places[layer, k]
+    for c in range(below.shape[1]):
+        a = rows[layer, c, k]
+        for i in range(after):
+            below[t, c, i] = below[s, c, i] + a * weights[offset, i]
+
+
+@compiled
+def bound_on_box(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> None:
+    """The value of each unit of the cell's layer in the middle of its bounding box, and how far it can be from that: `work.middle`, `work.half`."""
+    points, below, middles, halves = cells.points[s], cells.below[s], work.middle, work.half
+    d, n, layer = len(points), cells.corners[s], cells.layer[s]
+    count, past = layers.units[layer], path.past[layer]
+    for i in range(count):
+        middles[i] = below[d, i]
+        halves[i] = 2.0 * (layers.reach[layer, i] * past + layers.slack[layer, i])
+    for c in range(d):
+        low, high = points[c, 0], points[c, 0]
+        for v in range(1, n):
+            low, high = min(low, points[c, v]), max(high, points[c, v])
+        middle, half = 0.5 * (low + high), 0.5 * (high - low) * (1.0 + 4.0 * cells.ratio[s])
+        for i in range(count):
+            a = below[c, i]
+            middles[i] += a * middle
+            halves[i] += abs(a) * half
+
+
+@compiled
+def norm_of_rows(s: int, layers: Layers, cells: Cells, work: Work) -> float:
+    """The norm of all rows of the cell's layer that may be passed on: of ReLUs that are not settled to be inactive, and linear units."""
+    below, middles, halves = cells.below[s], work.middle, work.half
+    d, layer, total = len(below) - 1, cells.layer[s], 0.0
+    relus = layers.relus[layer]
+    for i in range(layers.units[layer]):
+        size = abs(below[d, i])
+        for c in range(d):
+            size += abs(below[c, i])
+        total += size * size if i >= relus or not middles[i] < -halves[i] else 0.0
+    return np.sqrt(total) + LOST_OF_NORMS
+
+
+@compiled
+def let_wait(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> None:
+    """Let the units that may cut the bounding box wait.  Changes their rows in the path and what waits in the cell; `work.middle` is -1 for them."""
+    below, middles, halves, rows = cells.below[s], work.middle, work.half, path.rows
+    layer, q = cells.layer[s], 0
+    for i in range(layers.relus[layer]):
+        if not abs(middles[i]) > halves[i]:
+            for c in range(len(below)):
+                rows[layer, c, q] = below[c, i]
+            path.row_errors[layer, q] = layers.reach[layer, i] * path.past[layer] + layers.slack[layer, i]
+            path.bounded[layer, q] = NOT_YET
+            path.places[layer, q] = i
+            cells.waiting[s, q] = q
+            q += 1
+            middles[i] = -1.0  # it adds nothing before it is decided
+    cells.undecided[s] = q
+
+
+@compiled
+def compose(s: int, layers: Layers, cells: Cells, work: Work) -> None:
+    """Begin the next layer's rows with what is passed on already, four units at a time: where `work.middle` is positive, and linear units."""
+    below, before, middles, active, weights = cells.below[s], work.before, work.middle, work.active, layers.weights
+    layer, found = cells.layer[s], 0
+    count, relus = layers.units[layer], layers.relus[layer]
+    for i in range(count):
+        active[found] = i
+        found += i >= relus or middles[i] > 0.0
+    d, after, offset = len(below) - 1, layers.units[layer + 1], layers.start[layer + 1]
+    for c in range(d + 1):
+        for i in range(count):
+            before[c, i] = below[c, i]
+    for c in range(d):
+        for i in range(after):
+            below[c, i] = 0.0
+    for i in range(after):
+        below[d, i] = layers.biases[layer + 1, i]
+    whole = found - found % 4
+    for q in range(0, whole, 4):
+        i0, i1, i2, i3 = active[q], active[q + 1], active[q + 2], active[q + 3]
+        j0, j1, j2, j3 = offset + i0, offset + i1, offset + i2, offset + i3
+        for c in range(d + 1):
+            a0, a1, a2, a3 = before[c, i0], before[c, i1], before[c, i2], before[c, i3]
+            for i in range(after):
+                below[c, i] += a0 * weights[j0, i] + a1 * weights[j1, i] + a2 * weights[j2, i] + a3 * weights[j3, i]
+    for q in range(whole, found):
+        i0, j0 = active[q], offset + active[q]
+        for c in range(d + 1):
+            a0 = before[c, i0]
+            for i in range(after):
+                below[c, i] += a0 * weights[j0, i]
+
+
+@apart
+def enter(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> None:
+    """Settle the units of a layer that do not cut a cell's bounding box, and begin the next layer's rows.
+
+    Changes the cell's waiting units and the rows below it, the path's rows, decisions and next errors, and scratch.
+    """
+    layer = cells.layer[s]
+    more = layer + 1 < len(layers.units)
+    bound_on_box(s, layers, cells, path, work)
+    for i in range(layers.relus[layer]):
+        path.pattern[layer, i] = work.middle[i] > 0.0
+    if more:
+        grow(layer, norm_of_rows(s, layers, cells, work), layers, path)
+    let_wait(s, layers, cells, path, work)
+    cells.enters[s] = 0
+    cells.sharp[s] = 0
+    if more:
+        compose(s, layers, cells, work)
+
+
+@apart
+def known_state(layer: int, k: int, layers: Layers, path: Path) -> int:
+    """The state of a unit, 1 or 0, that the signs of what it adds up prove, with no rounding; -1 if they do not.
+
+    What it reads is not negative, and positive somewhere where it is active, so a sum of such with weights and a bias of one sign has that sign.
+    """
+    i = path.places[layer, k]
+    bias = layers.biases[layer, i]
+    ups, downs = bias > 0.0, bias < 0.0
+    if layer == 0:  # a constant, if it reads no input that is not 0
+        if path.row_errors[layer, k] != 0.0:
+            return -1
+    else:
+        for j in range(layers.units[layer - 1]):
+            weight = layers.weights[layers.start[layer] + j, i]
+            if weight != 0.0:
+                if j >= layers.relus[layer - 1]:
+                    return -1
+                if path.pattern[layer - 1, j]:
+                    ups, downs = ups or weight > 0.0, downs or weight < 0.0
+    if ups and downs:
+        return -1
+    return 1 if ups else 0
+
+
+@compiled
+def twin_is_decided(i: int, s: int, kept: int, layers: Layers, cells: Cells, path: Path) -> bool:
+    """Whether a unit is a multiple of one that does not wait any more: then it has one sign, too."""
+    layer = cells.layer[s]
+    twin = layers.twins[layer, i]
+    for other in range(kept):
+        if path.places[layer, cells.waiting[s, other]] == twin:
+            return False
+    return twin >= 0
+
+
+@apart
+def decide(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> bool:
+    """Decide the waiting units that do not cut a cell; of the first that is left, tell the range of its values and how exact they are.
+
+    True if closer bounds on errors might decide more.  Changes what waits, the rows below, decisions, and `low`, `high`, `exact` of `work`.
+    """
+    points, waiting, apex, n, ratio = cells.points[s], cells.waiting[s], cells.apex[s], cells.corners[s], cells.ratio[s]
+    layer, kept, ask = cells.layer[s], 0, False
+    rows, more = path.rows[layer], layer + 1 < len(layers.units)
+    for q in range(cells.undecided[s]):
+        k = waiting[q]
+        i = path.places[layer, k]
+        low, high = value_range(points, apex, n, rows, k)
+        span = max(high, 0.0) - min(low, 0.0) if apex else high - low  # it is 0 at the apex, exactly
+        exact = 2.0 * (path.row_errors[layer, k] + ratio * span)
+        on, off = low > exact, high < -exact
+        if not (on or off or (low < -exact and high > exact)):
+            known = known_state(layer, k, layers, path)
+            if known < 0 and max(high, -low) > exact and twin_is_decided(i, s, kept, layers, cells, path):
+                known = 1 if high > exact else 0
+            on, off = known == 1, known == 0
+            if known < 0 and (path.bounded[layer, k] != SHARP or not cells.sharp[s]):
+                if path.bounded[layer, k] == NOT_YET:
+                    path.bounded[layer, k] = ASKED_FOR
+                ask = True
+        if on:
+            path.pattern[layer, i] = 1
+            if more:
+                add(s, s, k, layers, cells, path)
+        elif off:
+            path.pattern[layer, i] = 0
+        else:
+            if kept == 0:
+                work.low, work.high, work.exact = low, high, exact
+            waiting[kept] = k
+            kept += 1
+    cells.undecided[s] = kept
+    return ask
