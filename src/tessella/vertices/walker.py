@@ -8,7 +8,7 @@ import numpy as np
 
 from tessella.kernel.functions import Apart
 from tessella.parallel import Stop
-from tessella.partition.tree import Node, Slice, Tree
+from tessella.partition.tree import Node, Found, Tree
 from tessella.vertices import root
 from tessella.vertices.layers import is_moderate, layers_of, norm
 from tessella.vertices.outlines import Outlines, draw
@@ -71,10 +71,10 @@ class Vertices:
         walk = self._walk
         return sum(getattr(walk, name).nbytes for name in walk.kind().fields)
 
-    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Slice:
+    def advance(self, nodes: Sequence[Node], seconds: float, stop: Stop) -> Found:
         """Walk for about this long, or until it is asked to stop; at least one step is made."""
         if not self._begin():
-            return Slice(0, (), tuple(node.prefix for node in nodes))
+            return Found(0, (), tuple(node.prefix for node in nodes))
         end, regions, tests = perf_counter() + seconds, 0, 0
         thin, waiting, left, late = list[bytes](), list(nodes), list[Node](), False
         while waiting and not late:
@@ -92,7 +92,7 @@ class Vertices:
                 thin.append(node.prefix)
             elif status != DONE:
                 left = self._open()
-        return Slice(regions, (*waiting, *left), tuple(thin), tests)
+        return Found(regions, (*waiting, *left), tuple(thin), tests)
 
     def outlines(self) -> Iterator[Outlines]:
         """All regions of the tree, some at a time, and the prefixes that are thin; for one or two free inputs."""
