@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -116,6 +117,11 @@ class CommandLine:
     def begin(self, *arguments, **surroundings) -> Running:
         """In a process of its own that the test watches and interrupts."""
         return Running(*arguments, **surroundings)
+
+
+def plain(shown):
+    """The words that a terminal showed: without colours and moves of the cursor, and wherever lines were broken."""
+    return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", " ", shown).split())
 
 
 def _read(file, kept):
