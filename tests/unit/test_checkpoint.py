@@ -441,7 +441,7 @@ def with_helpers():
 @pytest.mark.filterwarnings(
     "ignore:.*multi-threaded.*fork:DeprecationWarning"
 )  # of Python 3.12: a parallel run of the tests has a thread
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 10))])
 def test_a_count_killed_ten_times_goes_on(seed, tmp_path, monkeypatch):
     monkeypatch.setattr(schedule, "_SLICE", 0.01)  # more steps, so that more of them are cut
     network, box = eight_inputs()
