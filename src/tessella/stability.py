@@ -161,6 +161,31 @@ def stability(  # noqa: PLR0913  one keyword per option
     return Stability(network, domain, bounds)
 
 
+def check_stability(given: object, network: Network, domain: Domain | None, who: str) -> None:
+    """Raise unless this is None, or the stability of this network on this domain.
+
+    Parameters
+    ----------
+    given
+        What a caller gave.
+    network, domain
+        Whose stability it should be.
+    who
+        Takes it: ``"a count"``.
+    """
+    if given is None:
+        return
+    if not isinstance(given, Stability):
+        msg = f"stability is a {type(given).__name__}; {who} takes what tessella.stability returns, or None"
+        raise OptionError(msg)
+    if given.network != network or given.domain != domain:
+        msg = (
+            f"the stability given is that of another network or domain ({given.network!r} on {given.domain!r}); "
+            f"find it with tessella.stability for {network!r} on {domain!r}"
+        )
+        raise OptionError(msg)
+
+
 def stability_to_go_on_with(
     network: Network, domain: Domain, *, method: Method, seconds_per_unit: float = 10.0, executor: Executor | None = None
 ) -> Stability:

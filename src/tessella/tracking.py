@@ -10,7 +10,6 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, fields
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -19,6 +18,7 @@ from tessella.errors import FileError, MissingPackage, OptionError, TessellaErro
 from tessella.estimating.estimate import estimate
 from tessella.importers import load
 from tessella.kernel import meter
+from tessella.options import check_whole
 from tessella.preactivation import Method
 from tessella.result import format_count, maps
 from tessella.stability import stability_to_go_on_with
@@ -241,9 +241,7 @@ def track(  # noqa: PLR0913  one keyword per option
     >>> tracker.step().exact, tracker.step().epoch
     (3, 1)
     """
-    if isinstance(every, bool) or not isinstance(every, Integral) or int(every) < 1:
-        msg = f"every is {every!r:.40}; it takes a whole number of epochs, at least 1"
-        raise OptionError(msg)
+    check_whole(every, "every", "a tracker", of="epochs")
     options: dict[str, Any] = {"seconds": seconds, "probes": probes, "confidence": confidence, "rng": rng, "workers": workers}
 
     def look(epoch: int) -> Record:

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
-from numbers import Integral, Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
 
 import numpy as np
 
+from tessella import options
 from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.result import Analysis, AnalysisStatus
 from tessella.analysis.session import Session
@@ -41,6 +41,7 @@ from tessella.stability import Stability
 from tessella.stability import stability as find_stability
 from tessella.upper import upper_bounds
 
+_WHO = "an analysis"
 _TRIAL, _GLANCE = (
     0.1,
     0.1,
@@ -104,7 +105,13 @@ def analyze(  # noqa: PLR0913  one keyword per option
     (5, 5, 5)
     """
     check_fit(network, domain)
-    _check(seconds, confidence, mipbound, workers, progress)
+    options.check_seconds(seconds, _WHO, otherwise="", endless=False)
+    options.check_confidence(confidence, _WHO)
+    options.check_workers(workers, _WHO)
+    options.check_progress(progress, _WHO, "one Analysis")
+    if mipbound not in (None, True, False):
+        msg = f"mipbound is {mipbound!r:.40}; {_WHO} takes True, False, or None for where it can add something"
+        raise OptionError(msg)
     seed = int(generator(rng).integers(2**62))
     start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=AnalysisStatus.RUNNING)
     session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, progress)
@@ -288,8 +295,8 @@ class Estimating:
 
         with session.step("estimate", "random descents say how many there are about, and at least") as found:
             try:
-                options = {"confidence": confidence, "rng": session.seed, "workers": session.workers}
-                ended = process.estimate(_known(session), seconds=whole, tell=tell, **options)
+                given = {"confidence": confidence, "rng": session.seed, "workers": session.workers}
+                ended = process.estimate(_known(session), seconds=whole, tell=tell, **given)
                 if ended is not None:
                     self._take(ended)
             finally:
@@ -432,21 +439,3 @@ def _fan(inputs: int, units: int) -> Network:
     """One layer whose units all cut the cube around zero."""
     weight = np.random.default_rng(0).standard_normal((units, inputs))
     return Network.from_arrays([(weight, np.zeros(units))], relu_output=True)
-
-
-def _check(seconds: object, confidence: object, mipbound: object, workers: object, progress: object) -> None:
-    if isinstance(seconds, bool) or not isinstance(seconds, Real) or not 0.0 < cast("float", seconds) < math.inf:
-        msg = f"seconds is {seconds!r:.40}; an analysis takes a positive number, such as 30"
-        raise OptionError(msg)
-    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0.0 < cast("float", confidence) < 1.0:
-        msg = f"confidence is {confidence!r:.40}; it must lie between 0 and 1, such as 0.95"
-        raise OptionError(msg)
-    if mipbound not in {None, True, False}:
-        msg = f"mipbound is {mipbound!r:.40}; it is True, False, or None for where it can add something"
-        raise OptionError(msg)
-    if workers is not None and (isinstance(workers, bool) or not isinstance(workers, Integral) or int(workers) < 1):
-        msg = f"workers is {workers!r:.40}; an analysis takes a whole number of at least 1, or nothing for all cores"
-        raise OptionError(msg)
-    if progress is not None and not callable(progress):
-        msg = f"progress is a {type(progress).__name__}; an analysis takes a function of one Analysis, or None"
-        raise OptionError(msg)

@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
-from numbers import Real
 from typing import Any, cast
 
 from tessella.analysis.result import Analysis
 from tessella.errors import OptionError
+from tessella.options import check_probability
 from tessella.result import SCHEMA
 
 
@@ -130,9 +130,7 @@ def rank(analyses: Mapping[str, Analysis], *, level: float = 0.05) -> Ranking:
     if not isinstance(cast("object", analyses), Mapping):
         msg = f"the analyses are a {type(analyses).__name__}; a ranking takes a dictionary of names and analyses"
         raise OptionError(msg)
-    if isinstance(level, bool) or not isinstance(cast("object", level), Real) or not 0.0 < level < 1.0:
-        msg = f"level is {level!r:.40}; a p-value lies between 0 and 1"
-        raise OptionError(msg)
+    check_probability(level, "level", "a ranking", such_as=0.05)
     domains = [each.domain for each in analyses.values()]
     if len(domains) < 2:
         msg = f"a ranking needs at least two analyses, got {len(domains)}"

@@ -24,6 +24,7 @@ from tessella.cli.options import (
     Seed,
     ShapeOption,
     Workers,
+    check_least,
     check_output,
     need_domain,
     read_network,
@@ -81,10 +82,7 @@ def analyze(  # noqa: PLR0913  one parameter per option
 
         tessella analyze acasxu.onnx --property prop_1.vnnlib --mipbound
     """
-    if workers < 0 or seed < 0:
-        name, value = ("--workers", workers) if workers < 0 else ("--seed", seed)
-        msg = f"{name} must be at least 0, got {value}"
-        raise OptionError(msg)
+    check_least(workers=workers, seed=seed)
     _check_once(models)
     networks = {name: read_network(name, input_shape, output_name, relu_output=relu_output) for name in models}
     _check_inputs(networks)

@@ -32,6 +32,7 @@ from tessella.cli.options import (
     SolverOption,
     Variables,
     Workers,
+    check_least,
     need_domain,
     read_domain,
     read_domains,
@@ -253,6 +254,7 @@ def count(  # noqa: PLR0913  one parameter per option
     """
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = need_domain(network, box, property_file)
+    check_least(workers=workers)
     shown = not (as_json or quiet)
     if shown and method is CountMethod.WALK:
         drawing.warn_of_compiling_walks(domain.free_dim, network.widths[0])
@@ -262,7 +264,7 @@ def count(  # noqa: PLR0913  one parameter per option
             network,
             domain,
             seconds=seconds,
-            workers=_workers(workers),
+            workers=workers or None,
             checkpoint=checkpoint,
             progress=tick,
             method=method,
@@ -307,12 +309,7 @@ def estimate(  # noqa: PLR0913  one parameter per option
     """
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = need_domain(network, box, property_file)
-    if workers < 0:
-        msg = f"--workers must be at least 0, got {workers}"
-        raise OptionError(msg)
-    if seed < 0:
-        msg = f"--seed must be at least 0, got {seed}"
-        raise OptionError(msg)
+    check_least(workers=workers, seed=seed)
     shown = not (as_json or quiet)
     if shown:
         drawing.warn_of_compiling_descents()
@@ -377,7 +374,8 @@ def mipbound(  # noqa: PLR0913  one parameter per option
     """
     sizes, shown = whole_numbers(parity_size, "--parity-size"), not (as_json or quiet)
     given: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions, "seconds": seconds, "rng": seed}
-    given |= {"workers": _workers(workers), "solver": read_solver(solver)}
+    check_least(workers=workers)
+    given |= {"workers": workers or None, "solver": read_solver(solver)}
     if is_problem(model):
         network_only = {"box": box, "property": property_file, "input_shape": input_shape, "output_name": output_name}
         _refuse("goes with a network, not with a problem", **network_only, relu_output=relu_output)
@@ -503,10 +501,3 @@ def _refuse(why: str, **given: object) -> None:
         if value:
             msg = f"--{name.replace('_', '-')} {why}"
             raise OptionError(msg)
-
-
-def _workers(asked: int) -> int | None:
-    if asked < 0:
-        msg = f"--workers must be at least 0, got {asked}"
-        raise OptionError(msg)
-    return asked or None

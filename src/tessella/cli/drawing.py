@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import re
 import sys
 from collections.abc import Callable, Generator, Sequence
@@ -20,11 +19,12 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tessella.cli.options import check_least
 from tessella.counting.count import Count, CountMethod, CountProgress, Status
 from tessella.domain import Box
-from tessella.errors import OptionError
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.network import Network
+from tessella.parallel import worker_count
 from tessella.probable.result import MIPBound, MIPBoundStatus
 from tessella.result import Bound, Side, format_confidence, format_count, format_duration, format_maps, format_share, maps
 from tessella.stability import Stability
@@ -391,10 +391,8 @@ def live_estimate(title: str, *, shown: bool) -> Generator[Callable[[EstimatePro
 @contextmanager
 def pool(workers: int) -> Generator[Executor | None]:
     """Threads; the compiled code lets them run side by side."""
-    if workers < 0:
-        msg = f"--workers must be at least 0, got {workers}"
-        raise OptionError(msg)
-    count = workers or os.cpu_count() or 1
+    check_least(workers=workers)
+    count = worker_count(workers)
     if count == 1:
         yield None
         return

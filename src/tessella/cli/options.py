@@ -162,6 +162,14 @@ def read_solver(name: str | None) -> LazySolver | None:
     return solvers[name.lower()]()
 
 
+def check_least(least: int = 0, **given: int) -> None:
+    """Refuse numbers of options that are too small."""
+    for name, value in given.items():
+        if value < least:
+            msg = f"--{name} must be at least {least}, got {value}"
+            raise OptionError(msg)
+
+
 def check_output(path: str, formats: tuple[str, ...]) -> None:
     """Refuse what cannot be written before the work is done."""
     place = Path(path)

@@ -24,6 +24,7 @@ from tessella.cli.options import (
     Seed,
     ShapeOption,
     Workers,
+    check_least,
     check_output,
     read_domain,
     read_network,
@@ -115,9 +116,7 @@ def plot(  # noqa: PLR0913  one parameter per option
     unasked = chosen is None and domain.free_dim > 2
     if unasked:
         chosen = default_plane(network, domain)
-    if limit < 1:
-        msg = f"--limit must be at least 1, got {limit}"
-        raise OptionError(msg)
+    check_least(1, limit=limit)
     if shown:
         drawing.warn_of_compiling_walks(2, network.widths[0] if network.widths else 1)
     drawn, where = (chosen.network, chosen.domain) if chosen else (network, domain)
@@ -180,10 +179,8 @@ def report(  # noqa: PLR0913  one parameter per option
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain, shown = _domain(network, box, property_file), not (as_json or quiet)
     chosen = read_slice(network, domain, axes, at, through)
-    for name, value, least in (("--limit", limit, 1), ("--seed", seed, 0), ("--workers", workers, 0)):
-        if value < least:
-            msg = f"{name} must be at least {least}, got {value}"
-            raise OptionError(msg)
+    check_least(1, limit=limit)
+    check_least(seed=seed, workers=workers)
     past = pages.Provenance.of(model, ("tessella", *sys.argv[1:]))
     title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
     with brackets.live_analysis(title, seconds, shown=shown) as tell:

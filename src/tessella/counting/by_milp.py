@@ -17,10 +17,10 @@ import numpy as np
 from tessella.domain import Box, Domain, Polytope
 from tessella.formulation import formulate
 from tessella.network import Floats, Layer, Network
+from tessella.options import check_seconds
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, prefix_of, walls
 from tessella.preactivation import Method, PreactivationBounds
-from tessella.solvers.base import check_seconds
 from tessella.solvers.scip import SCIP
 from tessella.tightening import tighten
 
@@ -56,7 +56,7 @@ def count_by_milp(tree: Tree, *, seconds: float | None = None, on_found: Callabl
     >>> count_by_milp(Tree(network, Box(-1, 1, dim=2)))
     (6, True)
     """
-    check_seconds(seconds)
+    check_seconds(seconds, "a count")
     start = perf_counter()
     hurry = 10.0 if seconds is None else seconds / (4 * max(tree.units, 1))
     method = Method.LP if tree.is_small else Method.LINEAR

@@ -21,8 +21,9 @@ import numpy as np
 
 from tessella._version import __version__
 from tessella.domain import Domain, Polytope
-from tessella.errors import FileError, FileMissing, OptionError
+from tessella.errors import FileError, FileMissing
 from tessella.network import Network
+from tessella.options import check_checkpoint
 from tessella.partition.tree import Node, Tree
 
 FORMAT = 1
@@ -111,9 +112,7 @@ class Checkpoint:
 
     def __init__(self, path: str | os.PathLike[str], network: Network, domain: Domain) -> None:
         """Open or create the file; nothing is computed before all that can be wrong with it is known."""
-        if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):  # pyright: ignore[reportUnnecessaryIsInstance]
-            msg = f"checkpoint is {path!r:.60}; it takes the path of a file, such as 'run.db'"
-            raise OptionError(msg)
+        check_checkpoint(path)
         self.path = Path(path).expanduser()
         self._place = str(_look(self.path))
         self._sum = 0

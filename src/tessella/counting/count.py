@@ -8,24 +8,25 @@ from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any
 
+from tessella import options
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
 from tessella.counting.schedule import Ledger, Run, prepare
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.network import Network
-from tessella.options import check_executor
 from tessella.parallel import Workforce
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
-from tessella.stability import Stability
+from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.empirical import empirical
+
+_WHO = "a count"
 
 
 class CountMethod(StrEnum):
@@ -220,13 +221,18 @@ def count(  # noqa: PLR0913  one keyword per option
     """
     begun, compiled = meter.clock(), meter.compile_seconds()
     check_fit(network, domain)
-    chosen = _checked(method, seconds=seconds, memory=memory, executor=executor, workers=workers, progress=progress)
+    chosen = options.chosen(CountMethod, method, "method", _WHO)
+    options.check_seconds(seconds, _WHO)
+    options.check_memory(memory, _WHO)
+    options.check_workers(workers, _WHO)
+    options.check_executor(executor, _WHO)
+    options.check_progress(progress, _WHO, "one CountProgress")
     if chosen is CountMethod.MILP and not (memory is executor is workers is checkpoint is None):
         given = {"memory": memory, "executor": executor, "workers": workers, "checkpoint": checkpoint}
         names = ", ".join(name for name, value in given.items() if value is not None)
         msg = f"method 'milp' takes no {names}; leave that out, or use method 'walk'"
         raise OptionError(msg)
-    check_stability(stability, network, domain)
+    check_stability(stability, network, domain, _WHO)
     clock = _Clock(begun, begun + (math.inf if seconds is None else min(seconds, 1e9)), progress)
     with nullcontext() if checkpoint is None else Checkpoint(checkpoint, network, domain) as file:
         saved = file.load() if file and file.begun else None
@@ -347,38 +353,3 @@ def _made(  # noqa: PLR0913, PLR0917  the parts of a result
         status,
         share,
     )
-
-
-def _checked(  # noqa: PLR0913  one per option
-    method: CountMethod | str, *, seconds: object, memory: object, executor: object, workers: object, progress: object
-) -> CountMethod:
-    """The method; raises if an option is not what it should be."""
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0):
-        msg = f"seconds is {seconds!r:.40}; the time limit of a count is a positive number, or left out for none"
-        raise OptionError(msg)
-    for name, value in (("memory", memory), ("workers", workers)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1):
-            default = "no limit" if name == "memory" else "all cores"
-            msg = f"{name} is {value!r}; a count takes a whole number of at least 1, or nothing for {default}"
-            raise OptionError(msg)
-    check_executor(executor, "a count")
-    if progress is not None and not callable(progress):
-        msg = f"progress is a {type(progress).__name__}; a count takes a function of one CountProgress, or None"
-        raise OptionError(msg)
-    try:
-        return CountMethod(method)
-    except ValueError as error:
-        msg = f"method is {method!r}; a count takes one of {', '.join(CountMethod)}"
-        raise OptionError(msg) from error
-
-
-def check_stability(stability: object, network: Network, domain: Domain) -> None:
-    """Refuse what is no stability, or another network's or domain's."""
-    if stability is not None and not isinstance(stability, Stability):
-        msg = f"stability is a {type(stability).__name__}; a count takes what tessella.stability returns, or None"
-        raise OptionError(msg)
-    if stability and not (stability.network == network and stability.domain == domain):
-        msg = (
-            f"the stability given is that of {stability.network!r} on {stability.domain!r}; find it for {network!r} on {domain!r}"
-        )
-        raise OptionError(msg)

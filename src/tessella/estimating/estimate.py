@@ -5,28 +5,27 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from tessella.counting.count import Count, Status, check_stability, count
+from tessella import options
+from tessella.counting.count import Count, Status, count
 from tessella.counting.schedule import prepare
 from tessella.domain import Box, Domain, check_fit
-from tessella.errors import OptionError
 from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
 from tessella.estimating.wide import is_large
 from tessella.kernel import meter
 from tessella.network import Floats, Network
-from tessella.options import check_executor
 from tessella.partition.tree import Tree
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_confidence, format_count, maps, provenance
 from tessella.seeds import generator
-from tessella.stability import Stability, stability_to_go_on_with
+from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
+_WHO = "an estimate"
 _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
 _SAFE = 1e-9  # relative: more than the rounding of all logarithms
 _LARGEST = 1000.0  # log2 of what is returned as a floating-point number
@@ -234,8 +233,13 @@ def estimate(  # noqa: PLR0913  one keyword per option
     (True, True, None)
     """
     check_fit(network, domain)
-    _check(seconds, probes, confidence, executor, workers, progress)
-    check_stability(stability, network, domain)
+    options.check_seconds(seconds, _WHO, otherwise="None for 2 (no limit if a number of probes is given)")
+    options.check_whole(probes, "probes", _WHO, otherwise="None for as many as the time allows")
+    options.check_confidence(confidence, _WHO)
+    options.check_workers(workers, _WHO)
+    options.check_executor(executor, _WHO)
+    options.check_progress(progress, _WHO, "one EstimateProgress")
+    check_stability(stability, network, domain, _WHO)
     begun, compiled = meter.clock(), meter.compile_seconds()
     base = int(generator(rng).integers(2**63))
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
@@ -314,10 +318,10 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
     left, spent = deadline - meter.clock(), meter.clock() - begun
     if left < 4.0 * spent:
         return None
-    options: dict[str, Any] = {"stability": known, "executor": executor, "workers": workers}
-    first = count(known.network, known.domain, seconds=_TRIAL * left, **options)
+    given: dict[str, Any] = {"stability": known, "executor": executor, "workers": workers}
+    first = count(known.network, known.domain, seconds=_TRIAL * left, **given)
     if first.exact is None and first.share > _MOSTLY and first.status is not Status.INTERRUPTED:
-        return count(known.network, known.domain, seconds=_WHOLE * left, **options)
+        return count(known.network, known.domain, seconds=_WHOLE * left, **given)
     return first
 
 
@@ -350,23 +354,3 @@ def _number(power: float) -> float | int:
         return 2.0**power
     whole = math.floor(power) - 60
     return int(2.0 ** (power - whole)) << whole
-
-
-def _check(  # noqa: PLR0913, PLR0917  one per option
-    seconds: object, probes: object, confidence: object, executor: object, workers: object, progress: object
-) -> None:
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0):
-        msg = f"seconds is {seconds!r:.40}; an estimate takes a positive number, or nothing for 2 (no limit if a number of probes is given)"
-        raise OptionError(msg)
-    for name, value in (("probes", probes), ("workers", workers)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1):
-            default = "as many as the time allows" if name == "probes" else "all cores"
-            msg = f"{name} is {value!r}; an estimate takes a whole number of at least 1, or nothing for {default}"
-            raise OptionError(msg)
-    if isinstance(confidence, bool) or not isinstance(confidence, Real) or not 0.0 < cast("float", confidence) < 1.0:
-        msg = f"confidence is {confidence!r:.40}; it must lie between 0 and 1, such as 0.95"
-        raise OptionError(msg)
-    check_executor(executor, "an estimate")
-    if progress is not None and not callable(progress):
-        msg = f"progress is a {type(progress).__name__}; an estimate takes a function of one EstimateProgress, or None"
-        raise OptionError(msg)

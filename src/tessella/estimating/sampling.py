@@ -4,25 +4,22 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from numbers import Integral
 
 import numpy as np
 
-from tessella.counting.count import check_stability
 from tessella.domain import Domain, check_fit
-from tessella.errors import OptionError
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
 from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.network import Network
-from tessella.options import check_executor
+from tessella.options import check_executor, check_whole
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
 from tessella.preactivation import Method
 from tessella.seeds import generator
-from tessella.stability import Stability, stability_to_go_on_with
+from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
 _LEARN = (8, 256)  # rounds to learn from before regions are drawn: a quarter of their number, within these
 
@@ -92,10 +89,8 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     True
     """
     check_fit(network, domain)
-    if isinstance(n, bool) or not isinstance(n, Integral) or n < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        msg = f"n is {n!r}; a sample takes a whole number of regions, at least 1"
-        raise OptionError(msg)
-    check_stability(stability, network, domain)
+    check_whole(n, "n", "a sample", of="regions")
+    check_stability(stability, network, domain, "a sample")
     check_executor(executor, "a sample")
     base = generator(rng).integers(2**63, size=2)
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)

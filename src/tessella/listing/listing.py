@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tessella.domain import Domain, Polytope, check_fit
-from tessella.errors import OptionError
 from tessella.kernel.program import EMPTY, Basis, Program
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.partition.exact import Exact
@@ -22,7 +21,7 @@ from tessella.partition.region import Region
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof
 from tessella.preactivation import Method
-from tessella.stability import Stability, stability_to_go_on_with
+from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
 _EPS = 2.0**-53
 _STRICT = 1e-9  # of a row's range: what a linear program finds nearer to 0 is decided exactly
@@ -53,14 +52,8 @@ def regions(network: Network, domain: Domain, *, stability: Stability | None = N
     [0.875] [1 1 0] [-0.]
     """
     check_fit(network, domain)
-    known = stability_to_go_on_with(network, domain, method=Method.LP) if stability is None else stability
-    if not isinstance(known, Stability):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
-        msg = f"stability is a {type(known).__name__}; regions takes what tessella.stability returns, or None"
-        raise OptionError(msg)
-    if known.network != network or known.domain != domain:
-        msg = "the stability was found for another network or domain; find it with tessella.stability(network, domain)"
-        raise OptionError(msg)
-    return _listed(known)
+    check_stability(stability, network, domain, "a list of regions")
+    return _listed(stability or stability_to_go_on_with(network, domain, method=Method.LP))
 
 
 def _listed(known: Stability) -> Iterator[Region]:

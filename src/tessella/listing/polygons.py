@@ -17,11 +17,12 @@ from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.network import Floats, Mask, Network
+from tessella.options import check_progress, check_whole
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Witness
 from tessella.preactivation import Method
-from tessella.stability import Stability, stability_to_go_on_with
+from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.vertices.outlines import Outlines
 from tessella.vertices.walker import Vertices
 
@@ -169,9 +170,9 @@ def polygons(
     if domain.free_dim not in {1, 2}:
         msg = f"polygons need one or two free inputs, and the domain has {domain.free_dim}; tessella.slice makes a plane or a line of them"
         raise OptionError(msg)
-    if stability is not None and not (stability.network == network and stability.domain == domain):
-        msg = "the stability was found for another network or domain; find it with tessella.stability(network, domain)"
-        raise OptionError(msg)
+    check_stability(stability, network, domain, "a list of polygons")
+    check_whole(limit, "limit", "a list of polygons", least=0, otherwise="None for all of them")
+    check_progress(progress, "a list of polygons", "the number of regions found")
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     parts, found, complete = list[Outlines](), 0, True
     for part in _outlines(Tree.of(known)):

@@ -24,7 +24,7 @@ from tessella.probable.run import Job, Plan, Run, Worker, plan
 from tessella.probable.search import Outcome, Seeker
 from tessella.result import Counted
 from tessella.solvers.base import LazySolver
-from tessella.stability import Stability, stability_to_go_on_with
+from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.upper.empirical import empirical
 
 MOST_AS_ROWS = 12
@@ -94,7 +94,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     given = {"executor": executor, "workers": workers, "progress": progress}
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     check_solver(solver)
-    _check_stability(stability, network, domain)
+    check_stability(stability, network, domain, "MIPBound")
     hurry = 10.0 if seconds is None else min(10.0, seconds / (4.0 * max(network.relus, 1)))
     found = stability or _ranges(network, domain, hurry, executor, workers)
     tree = Tree.of(found)
@@ -265,14 +265,3 @@ def fitting(asked: Plan, variables: int, solver: object) -> Plan:
         )
         raise OptionError(msg)
     return replace(asked, size=size)
-
-
-def _check_stability(stability: object, network: Network, domain: Domain) -> None:
-    if stability is not None and not isinstance(stability, Stability):
-        msg = f"stability is a {type(stability).__name__}; MIPBound takes what tessella.stability returns, or None"
-        raise OptionError(msg)
-    if stability and not (stability.network == network and stability.domain == domain):
-        msg = (
-            f"the stability given is that of {stability.network!r} on {stability.domain!r}; find it for {network!r} on {domain!r}"
-        )
-        raise OptionError(msg)

@@ -12,7 +12,7 @@ smallest j with N <= 2**j, which does not depend on the repetitions, is too high
 import math
 from collections.abc import Sequence
 
-from tessella.errors import OptionError
+from tessella.options import check_confidence
 
 ALL_FEASIBLE = 0.995  # the paper repeats until this would be the probability if all repetitions stayed feasible
 
@@ -77,9 +77,7 @@ def repetitions_for(confidence: float) -> int:
     >>> repetitions_for(0.995), repetitions_for(0.95)
     (28, 16)
     """
-    if not 0.0 < confidence < 1.0:
-        msg = f"confidence is {confidence!r}; a probable bound takes a number between 0 and 1, such as 0.95"
-        raise OptionError(msg)
+    check_confidence(confidence, "a probable bound")
     count = max(1, math.floor(2.0 * math.log1p(-confidence) / (1.0 - 2.0 * math.log(2.0))))
     while (chernoff(count, count) or 0.0) < confidence:
         count += 1

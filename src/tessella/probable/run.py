@@ -8,20 +8,20 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from typing import Protocol, cast
 
 import numpy as np
 
-from tessella.errors import OptionError, SolverError
+from tessella import options
+from tessella.errors import SolverError
 from tessella.kernel import meter
-from tessella.options import check_executor
 from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import MIPBoundStatus
 from tessella.probable.search import Outcome
 from tessella.seeds import entropy
 
+_WHO = "MIPBound"
 _TICK = 0.2  # seconds between looks at the clock
 _PATIENCE = 4.0  # seconds to wait for workers that are asked to stop
 
@@ -85,24 +85,15 @@ def plan(  # noqa: PLR0913  one per option
     *, parity_size: object, confidence: object, repetitions: object, seconds: object, rng: object, **others: object
 ) -> Plan:
     """Check what was asked; raises where something is not what it should be."""
-    for name, value in (("parity_size", parity_size), ("repetitions", repetitions), ("workers", others.get("workers"))):
-        whole = not isinstance(value, bool) and isinstance(value, Integral) and int(value) >= 1
-        if not whole and (value is not None or name == "parity_size"):
-            msg = f"{name} is {value!r:.40}; MIPBound takes a whole number of at least 1"
-            raise OptionError(msg)
-    if isinstance(confidence, bool) or not isinstance(confidence, Real):
-        msg = f"confidence is {confidence!r:.40}; a probable bound takes a number between 0 and 1, such as 0.95"
-        raise OptionError(msg)
-    sure = float(confidence)
-    fewest = repetitions_for(max(sure, ALL_FEASIBLE)) if 0.0 < sure < 1.0 else repetitions_for(sure)
-    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, Real) or not cast("float", seconds) > 0.0):
-        msg = f"seconds is {seconds!r:.40}; the time limit is a positive number, or left out for none"
-        raise OptionError(msg)
-    check_executor(others.get("executor"), "MIPBound")
-    progress = others.get("progress")
-    if progress is not None and not callable(progress):
-        msg = f"progress is a {type(progress).__name__}; MIPBound takes a function of one MIPBound, or None"
-        raise OptionError(msg)
+    options.check_whole(parity_size, "parity_size", _WHO)
+    options.check_whole(repetitions, "repetitions", _WHO, otherwise="None for 28, or as many as there is time for")
+    options.check_workers(others.get("workers"), _WHO)
+    options.check_confidence(confidence, _WHO)
+    options.check_seconds(seconds, _WHO)
+    options.check_executor(others.get("executor"), _WHO)
+    options.check_progress(others.get("progress"), _WHO, "one MIPBound")
+    sure = float(cast("float", confidence))
+    fewest = repetitions_for(max(sure, ALL_FEASIBLE))
     endless = seconds is None or math.isinf(cast("float", seconds))
     count = int(cast("int", repetitions)) if repetitions is not None else fewest if endless else None
     limit = None if endless else float(cast("float", seconds))

@@ -13,6 +13,7 @@ from tessella.errors import OptionError
 from tessella.listing.polygons import Polygons, polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
+from tessella.options import check_progress, check_whole
 from tessella.slicing import DEFAULT_PLANE, Slice, default_plane
 
 LIMIT = 20_000  # regions; a page of some megabytes, which browsers draw at once
@@ -77,9 +78,8 @@ def explore(
     progress
         Called every now and then with the number of regions found.
     """
-    if limit < 1:
-        msg = f"limit is {limit}; at least one region must be shown"
-        raise OptionError(msg)
+    check_whole(limit, "limit", "the picture of a report", of="regions")
+    check_progress(progress, "the picture of a report", "the number of regions found")
     chosen, where = slice, ""
     if slice is not None:
         if not (slice.whole == network and slice.within == domain):

@@ -13,6 +13,7 @@ import numpy as np
 from tessella.errors import MissingPackage, OptionError, SolverError, TessellaError
 from tessella.formulation.model import Model, Row
 from tessella.network import Floats
+from tessella.options import check_whole
 
 FEASIBILITY = 1e-8
 """By how much rows and whole numbers may be missed.
@@ -141,9 +142,7 @@ def package(name: str, what: str) -> Any:
 
 def check_options(threads: int, feasibility: float) -> None:
     """Raise where a solver's settings are outside their ranges."""
-    if isinstance(threads, bool) or not hasattr(threads, "__index__") or threads < 1:
-        msg = f"threads must be a whole number of at least 1, got {threads!r}"
-        raise OptionError(msg)
+    check_whole(threads, "threads", "a solver")
     if not 1e-9 <= feasibility <= 1e-4:
         msg = f"feasibility must lie between 1e-9 and 1e-4, which all solvers can do; got {feasibility!r}"
         raise OptionError(msg)
@@ -167,13 +166,6 @@ class Settings:
     def __post_init__(self) -> None:
         """Check the settings."""
         check_options(self.threads, self.feasibility)
-
-
-def check_seconds(seconds: float | None) -> None:
-    """Raise unless this is a time limit."""
-    if seconds is not None and not seconds > 0.0:
-        msg = f"seconds must be above 0, or None for no limit; got {seconds!r}"
-        raise OptionError(msg)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 from tessella.errors import SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
+from tessella.options import check_seconds
 from tessella.solvers import base
 from tessella.solvers.base import Cut, Settings, Solution, SolverStatus
 
@@ -27,7 +28,7 @@ class Gurobi(Settings):
 
     def solve(self, model: Model, *, seconds: float | None = None, relaxed: bool = False) -> Solution:
         """Solve a problem; see `Solver.solve`."""
-        base.check_seconds(seconds)
+        check_seconds(seconds, "a solver")
         start = time.perf_counter()
         gurobipy = base.package("gurobipy", "Gurobi")
         whole = bool(model.integer.any()) and not relaxed
@@ -48,7 +49,7 @@ class Gurobi(Settings):
         self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
     ) -> SolverStatus:
         """Find solutions until none is left, and cut each off; see `tessella.solvers.base.LazySolver`."""
-        base.check_seconds(seconds)
+        check_seconds(seconds, "a solver")
         gurobipy, error = base.package("gurobipy", "Gurobi"), list[BaseException]()
         codes = gurobipy.GRB
 

@@ -11,6 +11,7 @@ import numpy as np
 from tessella.errors import SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
+from tessella.options import check_seconds
 from tessella.solvers import base
 from tessella.solvers.base import Cut, Settings, Solution, SolverStatus
 
@@ -28,7 +29,7 @@ class HiGHS(Settings):
         It runs in a thread of its own, because HiGHS keeps the number of threads of the first problem that a thread solves,
         and refuses every other.
         """
-        base.check_seconds(seconds)
+        check_seconds(seconds, "a solver")
         start = time.perf_counter()
         highspy, whole = base.package("highspy", "HiGHS"), bool(model.integer.any()) and not relaxed
         with base.failures("HiGHS"), ThreadPoolExecutor(1) as own:
@@ -46,7 +47,7 @@ class HiGHS(Settings):
 
         HiGHS takes no rows during a search, so each solution is the first one of a search of its own.
         """
-        base.check_seconds(seconds)
+        check_seconds(seconds, "a solver")
         end = np.inf if seconds is None else time.perf_counter() + seconds
         highspy = base.package("highspy", "HiGHS")
         with base.failures("HiGHS"):

@@ -14,6 +14,7 @@ import numpy as np
 from tessella.errors import OptionError, SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
+from tessella.options import check_seconds
 from tessella.solvers import base
 from tessella.solvers.base import Cut, Solution, SolverStatus
 
@@ -67,7 +68,7 @@ class SCIP:
 
     def solve(self, model: Model, *, seconds: float | None = None, relaxed: bool = False) -> Solution:
         """Solve a problem; see `Solver.solve`."""
-        base.check_seconds(seconds)
+        check_seconds(seconds, "a solver")
         start = time.perf_counter()
         pyscipopt = base.package("pyscipopt", "SCIP")
         with base.failures("SCIP"):
@@ -115,7 +116,7 @@ class SCIP:
         >>> SCIP().assignments(model, [0, 1], lambda values: found.append(values.round().tolist())), sorted(found)
         (True, [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
         """
-        base.check_seconds(seconds)
+        check_seconds(seconds, "a solver")
         if sorted(columns) != np.flatnonzero(model.integer).tolist():
             msg = (
                 f"{len(columns)} columns were named, but the problem has {int(model.integer.sum())} integer ones; name just these"
@@ -161,7 +162,7 @@ class SCIP:
         >>> SCIP().exhaust(model, cut).value, sorted(found)
         ('infeasible', [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
         """
-        base.check_seconds(seconds)
+        check_seconds(seconds, "a solver")
         pyscipopt = base.package("pyscipopt", "SCIP")
         with base.failures("SCIP"):
             solver = pyscipopt.Model(model.name)

@@ -5,11 +5,11 @@ from concurrent.futures import Executor
 
 import numpy as np
 
+from tessella import options
 from tessella.domain import Box, Domain, check_fit
-from tessella.errors import NetworkError, OptionError
+from tessella.errors import NetworkError
 from tessella.kernel import meter
 from tessella.network import Layer, Network
-from tessella.options import check_executor
 from tessella.parallel import Progress
 from tessella.preactivation import Method, PreactivationBounds, intersect, stack
 from tessella.tightening.extremes import optimise
@@ -53,11 +53,11 @@ def tighten(  # noqa: PLR0913  one keyword per option
     """
     start = meter.clock()
     check_fit(network, domain)
-    chosen = _checked(method)
-    if not seconds_per_unit > 0.0:
-        msg = f"the time per unit must be positive, got {seconds_per_unit!r}"
-        raise OptionError(msg)
-    check_executor(executor, "stability")
+    who = "a search for stable units"
+    chosen = options.chosen(Method, method, "method", who)
+    options.check_seconds(seconds_per_unit, who, otherwise="", name="seconds_per_unit")
+    options.check_executor(executor, who)
+    options.check_progress(progress, who, "the number of units done and their total")
     order = list(Method)[: list(Method).index(chosen) + 1]
     tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
@@ -135,14 +135,6 @@ def _cheap(network: Network, domain: Domain, known: list[Pair], stage: Method) -
     before = network.layers[len(known) - 1].rectified
     bounds = interval(layer, np.where(before, np.maximum(low, 0.0), low), np.where(before, np.maximum(high, 0.0), high))
     return bounds if stage is Method.INTERVAL else intersect(bounds, linear(network, domain.box, known))
-
-
-def _checked(method: Method | str) -> Method:
-    try:
-        return Method(method)
-    except ValueError as error:
-        msg = f"method must be one of {', '.join(Method)}; got {method!r}"
-        raise OptionError(msg) from error
 
 
 def _ticker(progress: Progress | None, total: int) -> Callable[[int], None]:

@@ -12,7 +12,7 @@ from tessella.kernel import meter
 from tessella.network import Network
 from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Side, format_count, maps, provenance
-from tessella.stability import Stability
+from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.configuration import configuration, montufar, raghu, stages
 from tessella.upper.empirical import Empirical, empirical
@@ -145,10 +145,11 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     UpperBounds(at most 3 regions, of 1-2-1)
     """
     start = meter.clock()
-    if domain is None and stability is not None:
+    if domain is None and isinstance(stability, Stability):
         domain = stability.domain
     if domain is not None:
         check_fit(network, domain)
+    check_stability(stability, network, domain, "upper_bounds")
     dim = network.input_dim if domain is None else domain.free_dim
     layers = stages(network)
     values = [bound(dim, layers) for bound in (raghu, montufar, configuration)]

@@ -25,10 +25,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessella.domain import Domain
-from tessella.errors import OptionError
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.preactivation import Method
-from tessella.stability import Stability
+from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.tightening.rounding import gamma, lost
 from tessella.upper.configuration import configuration, stages
@@ -138,9 +137,7 @@ def empirical(network: Network, domain: Domain, stability: Stability, *, effort:
     effort
         How many subsets of units may be looked at, in all layers together.
     """
-    if stability.network != network or stability.domain != domain:
-        msg = f"the stability given is that of {stability.network!r} on {stability.domain!r}; compute it for {network!r} on {domain!r}"
-        raise OptionError(msg)
+    check_stability(stability, network, domain, "the empirical bound")
     limits: list[Limits] = []
     inspected, exact = 0, True
     for number, layer in enumerate(network.layers):
