@@ -8,7 +8,7 @@ import numpy as np
 
 from tessella.kernel.functions import Apart
 from tessella.parallel import Stop
-from tessella.partition.tree import Node, Found, Tree
+from tessella.partition.tree import Found, Node, Tree
 from tessella.vertices import root
 from tessella.vertices.layers import is_moderate, layers_of, norm
 from tessella.vertices.outlines import Outlines, draw
