@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 import tessella
 from helpers.brute_force import region_patterns
 from helpers.odd_networks import random_case
-from tessella.counting.by_programs import Search
+from tessella.counting.search import Search
 from tessella.formulation import Model
 from tessella.formulation.parity import parities
 from tessella.partition.tree import Tree

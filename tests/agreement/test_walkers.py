@@ -17,10 +17,11 @@ import pytest
 import tessella
 from helpers.brute_force import count_regions
 from helpers.odd_networks import random_case
-from tessella.cells.old.rows import HARD, LEFT, POSITION, SPLITS, THIN, leave
-from tessella.counting.by_points import Hulls
-from tessella.counting.by_programs import DONE, Simplex
-from tessella.counting.schedule import walker_for
+from tessella.counting.by_points import ByPoints
+from tessella.counting.by_programs import ByPrograms
+from tessella.counting.depth_first import DONE, leave
+from tessella.counting.state import HARD, THIN
+from tessella.counting.walkers import walker_for
 from tessella.parallel import Stop
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Node, Tree
@@ -56,7 +57,7 @@ def disagreement(seed):
     case = random_case([2021, seed], 300)
     if case.matrix is not None or (tree := copied(case)) is None:
         return None
-    true, found = count_regions(*case), walked(Hulls(tree, mixtures=seed % 3 > 0), tree)
+    true, found = count_regions(*case), walked(ByPoints(tree, mixtures=seed % 3 > 0), tree)
     return None if found == true else f"seed {seed}: {found}, but {true} regions, {case.network} on {case.domain}"
 
 
@@ -74,7 +75,7 @@ def test_counts_by_linear_programs_are_exact(block, in_frame):
         case = random_case([2022, seed], 300)
         tree = Tree.of(tessella.stability(case.network, case.domain, method="interval"))
         if tree.units:
-            found, true = walked(Simplex(tree, in_frame=in_frame), tree), count_regions(*case)
+            found, true = walked(ByPrograms(tree, in_frame=in_frame), tree), count_regions(*case)
             wrong += [] if found == true else [f"seed {seed}: {found}, but {true} regions, {case.network} on {case.domain}"]
     assert wrong == []
 
@@ -85,7 +86,7 @@ def counted(layers, lower, upper, matrix=None, offset=None):
     box = tessella.Box(lower, upper)
     domain = box if matrix is None else tessella.Polytope(matrix, offset, box)
     tree = Tree.of(tessella.stability(network, domain, method="interval"))
-    found = {walked(Simplex(tree, in_frame=in_frame), tree) for in_frame in (False, True)}
+    found = {walked(ByPrograms(tree, in_frame=in_frame), tree) for in_frame in (False, True)}
     return found | {tessella.estimate(network, domain, probes=20).lower}, count_regions(layers, lower, upper, matrix, offset)
 
 
@@ -132,8 +133,8 @@ def wide_tree(seed, small_biases):
 @pytest.mark.parametrize("seed", range(6))
 def test_all_walks_count_the_same(seed, small_biases):
     tree = wide_tree(seed, small_biases)
-    in_frame, in_inputs = (walked(Simplex(tree, in_frame=choice), tree) for choice in (True, False))
-    by_mixtures, by_climbing = (walked(Hulls(tree, mixtures=choice), tree) for choice in (True, False))
+    in_frame, in_inputs = (walked(ByPrograms(tree, in_frame=choice), tree) for choice in (True, False))
+    by_mixtures, by_climbing = (walked(ByPoints(tree, mixtures=choice), tree) for choice in (True, False))
     assert by_mixtures == by_climbing == in_frame == in_inputs > 100
 
 
@@ -148,7 +149,7 @@ def test_points_do_not_leave_cells_that_nearly_vanish(seed, mixtures):
     network = tessella.Network.from_arrays(layers, relu_output=True)
     tree = Tree.of(tessella.stability(network, tessella.Box.cube(0.0, 1.0, 9), method="interval"))
     rectified = [(weight, bias, np.ones(len(bias), dtype=bool)) for weight, bias in layers]
-    assert walked(Hulls(tree, mixtures=mixtures), tree) == count_regions(rectified, np.zeros(9), np.ones(9)) > 100
+    assert walked(ByPoints(tree, mixtures=mixtures), tree) == count_regions(rectified, np.zeros(9), np.ones(9)) > 100
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -168,7 +169,7 @@ def test_cells_of_many_rows(seed):
         value = np.maximum(weight @ value + bias, 0.0)
     nodes = [Node(bytes(signs[:length])) for length in (110, 120, 130)]
     counted = {}
-    for walker in (Hulls(tree), Hulls(tree, mixtures=False), Simplex(tree, in_frame=True)):
+    for walker in (ByPoints(tree), ByPoints(tree, mixtures=False), ByPrograms(tree, in_frame=True)):
         found = [walker.advance([node], 1e9, Stop()) for node in nodes]
         counted[walker] = [part.regions + sum(Exact(tree).count(prefix) for prefix in part.thin) for part in found]
     first, *others = counted.values()
@@ -178,21 +179,21 @@ def test_cells_of_many_rows(seed):
 
 def test_slices_of_any_length_add_up():
     tree = wide_tree(3, small_biases=False)
-    assert walked(Hulls(tree), tree, seconds=0.0) == walked(Hulls(tree), tree)
+    assert walked(ByPoints(tree), tree, seconds=0.0) == walked(ByPoints(tree), tree)
 
 
-class Lost(Hulls):
+class Lost(ByPoints):
     """Cannot enter a node that it is given, as happens now and then by rounding: it is left as hard or thin, and nothing else."""
 
     kind, times = HARD, 1
 
-    def _walk(self, fixed, tests):
-        if self._careful or not fixed or self.times == 0:
-            return super()._walk(fixed, tests)
+    def _go_on(self, fixed, *, careful):
+        if careful or not fixed or self.times == 0:
+            return super()._go_on(fixed, careful=careful)
         self.times -= 1
-        leave(self.kind, fixed, int(self._counters[SPLITS]), self._signs, self._left, int(self._counters[LEFT]))
-        self._counters[LEFT] += 1
-        self._counters[POSITION] = fixed - 1  # on the way down
+        path = self._walk.path
+        leave(self._walk.left, self.kind, fixed, path.splits, path.signs)
+        path.position = fixed - 1  # on the way down
         return DONE
 
 
@@ -210,7 +211,7 @@ def degenerate_tree(seed):
     return Tree.of(tessella.stability(network, tessella.Box.cube(-1.0, 1.0, sizes[0]), method="interval"))
 
 
-@pytest.mark.parametrize("walker", [Hulls, Simplex])
+@pytest.mark.parametrize("walker", [ByPoints, ByPrograms])
 @pytest.mark.parametrize("seed", range(4))
 def test_every_node_that_is_handed_back_exists(seed, walker):
     tree = degenerate_tree(seed)
@@ -232,20 +233,20 @@ def test_a_node_that_was_left_when_time_was_up_is_told_once(kind):
     assert len(told) == len(set(told))
     rest = sum(Exact(tree).count(prefix) for prefix in found.thin)
     left = list(found.open)
-    whole = Hulls(tree).advance([node], 1e9, Stop())
-    rest += Hulls(tree).advance(left, 1e9, Stop()).regions if left else 0
+    whole = ByPoints(tree).advance([node], 1e9, Stop())
+    rest += ByPoints(tree).advance(left, 1e9, Stop()).regions if left else 0
     assert found.regions + rest == whole.regions
     assert not whole.thin
 
 
 def test_boxes_of_many_inputs_are_walked_by_points():
     rng = np.random.default_rng(0)
-    for units, inputs, walker in ((10, 128, Hulls), (1, 784, Hulls), (4, 127, Simplex), (128, 128, Simplex)):
+    for units, inputs, walker in ((10, 128, ByPoints), (1, 784, ByPoints), (4, 127, ByPrograms), (128, 128, ByPrograms)):
         network = tessella.Network.from_arrays([(rng.standard_normal((units, inputs)), np.zeros(units))], relu_output=True)
         box = tessella.Box.cube(-1.0, 1.0, inputs)
         half = tessella.Polytope(np.eye(inputs)[:1], np.zeros(1), box)
         assert type(walker_for(Tree.of(tessella.stability(network, box, method="interval")))) is walker
-        assert type(walker_for(Tree.of(tessella.stability(network, half, method="interval")))) is Simplex
+        assert type(walker_for(Tree.of(tessella.stability(network, half, method="interval")))) is ByPrograms
 
 
 if __name__ == "__main__":

@@ -15,9 +15,10 @@ import tessella
 from goldens.networks import Made
 from tessella.counting import schedule
 from tessella.counting.by_milp import count_by_milp
-from tessella.counting.by_points import Hulls
-from tessella.counting.by_programs import Search, Simplex
+from tessella.counting.by_points import ByPoints
+from tessella.counting.by_programs import ByPrograms
 from tessella.counting.meeting import meeting_units
+from tessella.counting.search import Search
 from tessella.estimating.descents import Descents
 from tessella.estimating.values import Values
 from tessella.estimating.wide import Tilts, WideDescents
@@ -81,22 +82,22 @@ def vertices(made):
 
 def in_inputs(made):
     tree = tree_of(made)
-    return walked(lambda: Simplex(tree, in_frame=False), made)
+    return walked(lambda: ByPrograms(tree, in_frame=False), made)
 
 
 def in_frame(made):
     tree = tree_of(made)
-    return walked(lambda: Simplex(tree, in_frame=True), made)
+    return walked(lambda: ByPrograms(tree, in_frame=True), made)
 
 
 def points(made):
     tree = tree_of(made)
-    return walked(lambda: Hulls(tree), made)
+    return walked(lambda: ByPoints(tree), made)
 
 
 def points_without_mixtures(made):
     tree = tree_of(made)
-    return walked(lambda: Hulls(tree, mixtures=False), made)
+    return walked(lambda: ByPoints(tree, mixtures=False), made)
 
 
 def count(made):

@@ -10,9 +10,9 @@ import pytest
 from numba.core.errors import TypingError
 
 from tessella.kernel.functions import address_of, apart, by_address, compiled, inlined, one_of
-from tessella.kernel.meter import clock, compile_seconds, making_ready
+from tessella.kernel.meter import clock, compile_seconds, making_ready, telling
 from tessella.kernel.record import ByteMatrix, Cube, Matrix, Record, SingleMatrix, Singles, Vector, Whole
-from tessella.kernel.warming import load, missing, ready, telling
+from tessella.kernel.warming import load, missing, ready
 
 
 class Inner(Record):

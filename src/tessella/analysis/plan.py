@@ -23,7 +23,7 @@ from tessella.analysis.result import Analysis, AnalysisStatus
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
-from tessella.counting.schedule import prepare, smallest_alike
+from tessella.counting.schedule import prepare
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
 from tessella.estimating.estimate import Estimate, EstimateProgress
@@ -376,7 +376,7 @@ def _mipbound(session: Session, why: str) -> None:
     if session.left <= 0.0:
         return
     with session.off_the_clock("the search"):
-        _prepare_search(*smallest_alike(Tree.of(_known(session))))
+        _prepare_search(Tree.of(_known(session)))
     standing, confidence = session.standing, session.confidence(last=True)
     repetitions = repetitions_for(max(confidence, ALL_FEASIBLE))
     with session.step("mipbound", why) as found:
@@ -421,21 +421,15 @@ def _estimated(done: Estimate) -> str:
     return f"about {format_count(round(done.mean))}, at least {format_count(done.lower, Side.LOWER)}; {probes}"
 
 
-# Compiled code is made or loaded before the clock goes on: once in a process, on networks that take no time.
+def _prepare_search(tree: Tree) -> None:
+    from tessella.counting.search import Search  # noqa: PLC0415  loads the compiler
+    from tessella.kernel import warming  # noqa: PLC0415
+
+    warming.load(Search.functions(tree))
 
 
 @cache
 def _prepare_programs() -> None:
+    """Load the linear programs over a box, by using them on a network that takes no time."""
     net = Network.from_arrays([([[1.0], [1.0]], [0.0, -0.5]), ([[1.0, -1.0]], [-0.1])], relu_output=True)
     find_stability(net, Box.cube(-1.0, 1.0, 1))
-
-
-@cache
-def _prepare_search(inputs: int, units: int) -> None:
-    find_mipbound(_fan(inputs, units), Box.cube(-1.0, 1.0, inputs), repetitions=1, workers=1)
-
-
-def _fan(inputs: int, units: int) -> Network:
-    """One layer whose units all cut the cube around zero."""
-    weight = np.random.default_rng(0).standard_normal((units, inputs))
-    return Network.from_arrays([(weight, np.zeros(units))], relu_output=True)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from tessella.errors import TessellaError
+from tessella.kernel.meter import telling
 
 _STOPPED = 130  # what shells say of a command that Ctrl-C ended
 _UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPIPE})
@@ -66,11 +67,18 @@ def _run(pressed: list[int]) -> int | str | None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a file's name may not exist in the terminal's alphabet
     try:
-        app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
+        with telling(_note):
+            app()  # ends in SystemExit; its own errors (a wrong option, say) in exit code 2
     except SystemExit as ended:
         sys.stdout.flush()  # here, where an error is told in one line
         return ended.code
     return 0
+
+
+def _note(text: str) -> None:
+    """Say what takes long, unless nothing is to be said."""
+    if "--quiet" not in sys.argv and "-q" not in sys.argv:
+        sys.stderr.write(f"{text[0].upper()}{text[1:]} ...\n")
 
 
 def _tell(error: Exception) -> int:

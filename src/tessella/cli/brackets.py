@@ -42,23 +42,21 @@ class _Notes:
         step = now.steps[-1] if now.steps else None
         if step and step.name == LOADING and not step.found:
             what = step.why.split(":", maxsplit=1)[0]
-            if what not in self._said and not _is_ready(what, now):
+            if what not in self._said and not _is_ready(what):
                 typer.echo(
                     f"Compiling {what}, once on this machine for networks of this kind (seconds to a minute) ...", err=True
                 )
             self._said.add(what)
 
 
-def _is_ready(what: str, now: Analysis) -> bool:
-    from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
-    from tessella.counting.schedule import is_ready  # noqa: PLC0415
+def _is_ready(what: str) -> bool:
     from tessella.estimating import probe  # noqa: PLC0415  loads the compiler
     from tessella.kernel import simplex  # noqa: PLC0415
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 
-    if what == "the counter":
-        return is_ready(now.domain.free_dim, now.network.widths[0])
-    return is_compiled({"the estimator": probe.probe, "the search": walk.seek}.get(what, simplex.solve))
+    if what in {"the counter", "the search"}:
+        return True  # it says itself that it is compiled
+    return is_compiled({"the estimator": probe.probe}.get(what, simplex.solve))
 
 
 def _standing(title: str, now: Analysis, seconds: float) -> Group:

@@ -256,8 +256,6 @@ def count(  # noqa: PLR0913  one parameter per option
     domain = need_domain(network, box, property_file)
     check_least(workers=workers)
     shown = not (as_json or quiet)
-    if shown and method is CountMethod.WALK:
-        drawing.warn_of_compiling_walks(domain.free_dim, network.widths[0])
     title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
     with drawing.live_bracket(title, shown=shown) as tick:
         found = tessella.count(
@@ -387,8 +385,6 @@ def mipbound(  # noqa: PLR0913  one parameter per option
         domain = need_domain(network, box, property_file)
         title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
         known = _stability(network, domain, method, seconds_per_unit, workers, shown=shown)
-        if shown and solver is None:
-            drawing.warn_of_compiling_search()
         bound = partial(tessella.mipbound, network, domain, stability=known, **given)
     found = list[tessella.MIPBound]()
     for size in sizes:

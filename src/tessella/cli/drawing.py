@@ -262,27 +262,12 @@ def warn_of_compiling() -> None:
     _warn(ready=is_compiled(simplex.solve), what="the LP kernel")
 
 
-def warn_of_compiling_walks(free_dim: int, units: int) -> None:
-    """The same, for counting."""
-    from tessella.counting.schedule import is_ready  # noqa: PLC0415  loads the compiler
-
-    _warn(ready=is_ready(free_dim, units), what="the counter")
-
-
 def warn_of_compiling_descents() -> None:
     """The same, for estimating."""
     from tessella.estimating import probe  # noqa: PLC0415  loads the compiler
     from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
 
     _warn(ready=is_compiled(probe.probe), what="the estimator")
-
-
-def warn_of_compiling_search() -> None:
-    """The same, for MIPBound."""
-    from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
-    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
-
-    _warn(ready=is_compiled(walk.seek), what="the search")
 
 
 def _warn(*, ready: bool, what: str) -> None:

@@ -117,8 +117,6 @@ def plot(  # noqa: PLR0913  one parameter per option
     if unasked:
         chosen = default_plane(network, domain)
     check_least(1, limit=limit)
-    if shown:
-        drawing.warn_of_compiling_walks(2, network.widths[0] if network.widths else 1)
     drawn, where = (chosen.network, chosen.domain) if chosen else (network, domain)
     with drawing.progress_line("regions", shown=shown) as tick:
         found = tessella.polygons(drawn, where, limit=limit, progress=tick)

@@ -11,16 +11,12 @@ What walkers call thin is counted by exact arithmetic (`tessella.partition.settl
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cache
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
-from tessella.domain import Box
+from tessella.counting.walkers import method_for, walker_for
 from tessella.errors import OptionError, SolverError
 from tessella.kernel import meter
-from tessella.network import Layer, Network
 from tessella.parallel import Crew, Pending, Stop, Workforce, worker_count
 from tessella.partition.local import LocalBound
 from tessella.partition.settler import Settler
@@ -32,80 +28,13 @@ _SLICE, _SHORT = 0.3, 0.02  # seconds that a worker walks; after the second it m
 _SLICE_AFAR, _SHORT_AFAR = 2.0, 0.2  # in other processes; the second where others wait for work
 _TICK = 0.2  # seconds between reports
 _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
-_PLANES = 6  # free inputs up to which cells are held by their vertices
-_MANY = 128  # inputs from which on points are used: up to nine times as fast with 100, half as fast with 16, but half a minute longer to compile, once
-
-
-def walker_for(tree: Tree) -> Walker:
-    """The fastest walker for a tree: by vertices where inputs are few, by points where they are many, else by linear programs."""
-    if tree.domain.free_dim <= _PLANES:
-        from tessella.vertices.walker import Vertices  # noqa: PLC0415  loads the compiler
-
-        return Vertices(tree)
-    if _is_by_points(*tree.scaled.weights[0].shape) and not len(tree.scaled.constants):
-        from tessella.counting.by_points import Hulls  # noqa: PLC0415
-
-        return Hulls(tree)
-    from tessella.counting.by_programs import Simplex  # noqa: PLC0415
-
-    return Simplex(tree)
-
-
-def _is_by_points(units: int, inputs: int) -> bool:
-    """Whether a box of so many inputs is walked by points: it has many, and more than units in the first layer."""
-    return units < inputs >= _MANY
-
-
-def smallest_alike(tree: Tree) -> tuple[int, int]:
-    """The fewest free inputs and first units whose box is walked by the same compiled code as a tree."""
-    from tessella.counting.by_programs import in_tableau  # noqa: PLC0415  loads the compiler
-
-    units, inputs, inequalities = *tree.scaled.weights[0].shape, len(tree.scaled.constants)
-    if _is_by_points(units, inputs) and not inequalities:
-        return _MANY, min(units, 2)
-    return min(inputs, _PLANES + 1), 2 if in_tableau(units + inequalities, inputs) else 1
-
-
-def is_ready(free_dim: int, units: int) -> bool:
-    """Whether the walker for so many free inputs, and units in the first layer, is compiled already."""
-    from tessella.cells.old import framed, tableau  # noqa: PLC0415  loads the compiler
-    from tessella.counting import by_points as hulls  # noqa: PLC0415  loads the compiler
-    from tessella.counting import by_programs as walk  # noqa: PLC0415  loads the compiler
-    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
-    from tessella.kernel.warming import ready  # noqa: PLC0415
-    from tessella.vertices.walker import Vertices  # noqa: PLC0415  loads the compiler
-
-    if free_dim <= _PLANES:
-        return ready(Vertices.functions())
-    if _is_by_points(units, free_dim):
-        return is_compiled(walk.walk) and is_compiled(hulls.walk_by_points)
-    return is_compiled(walk.walk) and is_compiled(tableau.solve if walk.in_tableau(units, free_dim) else framed.solve)
 
 
 def prepare(tree: Tree) -> None:
-    """Load what walks a tree, compiled if need be."""
-    with meter.making_ready():
-        load(*smallest_alike(tree))
+    """Load what walks a tree, compiled if need be; Ctrl-C ends it."""
+    from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
 
-
-@cache
-def load(inputs: int, units: int) -> None:
-    """Load what walks a box of so many inputs, with so many units in the first layer; compile it if need be.  Ctrl-C ends it."""
-    if inputs <= _PLANES:
-        from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
-        from tessella.vertices.walker import Vertices  # noqa: PLC0415
-
-        warming.load(Vertices.functions())
-        return
-    fan = Network((Layer(np.eye(units, inputs), np.zeros(units)),))
-    tree = Tree(fan, Box.cube(-1.0, 1.0, inputs))
-    walkers = [walker_for(tree)]
-    if _is_by_points(units, inputs):
-        from tessella.counting.by_programs import Simplex  # noqa: PLC0415
-
-        walkers += [Simplex(tree, in_frame=True)]  # for what points leave to it
-    for walker in walkers:
-        walker.advance([Node()], _SHORT, Stop())
+    warming.load(method_for(tree).functions)
 
 
 class Task(NamedTuple):

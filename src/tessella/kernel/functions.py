@@ -179,7 +179,8 @@ class Function:
     @property
     def address(self) -> int:
         """Where it is, for `one_of`."""
-        self.load()
+        if not self.is_loaded:
+            self.load()
         return self._place()
 
     def _place(self) -> int:

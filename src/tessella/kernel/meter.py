@@ -4,12 +4,15 @@ Code is compiled once per machine and loaded once per process.  Neither counts a
 measured by `clock`, and results say `compile_seconds` apart.
 """
 
+import logging
+import sys
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from time import perf_counter
 
 _lock = threading.Lock()
+_listeners: list[Callable[[str], None]] = []
 
 
 class _Meter:
@@ -47,3 +50,28 @@ def clock() -> float:
     with _lock:
         now = perf_counter()
         return now - _Meter.spent - (now - _Meter.since if _Meter.inside else 0.0)
+
+
+@contextmanager
+def telling(say: Callable[[str], None]) -> Generator[None]:
+    """Inside, somebody else than the log says what is being compiled.
+
+    Parameters
+    ----------
+    say
+        Called with one line.
+    """
+    _listeners.append(say)
+    try:
+        yield
+    finally:
+        _listeners.remove(say)
+
+
+def tell(text: str) -> None:
+    """One line for whoever waits: in the log, and on a terminal or in a notebook."""
+    logging.getLogger("tessella").info("%s", text)
+    if _listeners:
+        _listeners[-1](text)
+    elif "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
+        sys.stderr.write(f"tessella: {text} ...\n")

@@ -13,6 +13,7 @@ Compiled code does not count references to them (`_nrt=False`).  Descriptions do
 inside a loop costs nothing.
 """
 
+from functools import cache
 from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -262,8 +263,17 @@ class Record:
 
     @property
     def nbytes(self) -> int:
-        """The memory that its arrays hold."""
-        return sum(value.nbytes for name, value in self.__dict__.items() if not name.startswith("_"))
+        """The memory that its arrays hold, and those of its records; each once."""
+        return sum(array.nbytes for array in self._arrays().values())
+
+    def _arrays(self) -> dict[int, npt.NDArray[Any]]:
+        found = dict[int, npt.NDArray[Any]]()
+        for name, value in self.__dict__.items():
+            if isinstance(value, Record):
+                found.update(value._arrays())  # noqa: SLF001
+            elif not name.startswith("_"):
+                found[id(value)] = value
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Records stay in their process."""
@@ -276,6 +286,7 @@ class Record:
         return type(self)(**{**kept, **changes})
 
 
+@cache
 def _hints(cls: type[Record]) -> dict[str, Any]:
     """The annotations of a record's fields."""
     return {name: hint for name, hint in get_type_hints(cls, include_extras=True).items() if not name.startswith("_")}

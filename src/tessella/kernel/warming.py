@@ -4,7 +4,6 @@
 loaded here.  Compiling waits for nothing and is waited for in pieces, so Ctrl-C ends it at once.
 """
 
-import logging
 import os
 import signal
 import subprocess  # noqa: S404  this very program
@@ -16,10 +15,8 @@ from importlib import import_module
 from time import perf_counter
 
 from tessella.kernel.functions import Apart, Function, Linking
-from tessella.kernel.meter import making_ready
+from tessella.kernel.meter import making_ready, tell
 
-_log = logging.getLogger("tessella")
-_notes: list[Callable[[str], None]] = []
 _TICK = 0.05  # seconds between looks at the helpers
 
 Progress = Callable[[int, int], None]
@@ -53,43 +50,12 @@ def load(functions: Iterable[Apart], progress: Progress | None = None) -> float:
     with making_ready():
         wanted = missing(functions)
         if wanted:
-            _tell(f"compiling {len(wanted)} function{'s' * (len(wanted) > 1)} for the first use on this machine (once)")
+            tell(f"compiling {len(wanted)} function{'s' * (len(wanted) > 1)} for the first use on this machine (once)")
         if len(wanted) > 1 and (os.cpu_count() or 1) > 1:
             _compile_at_once(wanted, progress or (lambda _done, _all: None))
         for function in functions:
             function.declared.load()
     return perf_counter() - begun
-
-
-def _tell(text: str) -> None:
-    """One line for whoever waits: in the log, and on a terminal or in a notebook."""
-    _log.info("%s", text)
-    if _notes:
-        _notes[-1](text)
-    elif "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty()):
-        sys.stderr.write(f"tessella: {text} ...\n")
-
-
-class telling:  # noqa: N801  a context manager, used like a function
-    """While inside, somebody else says what is being compiled.
-
-    Parameters
-    ----------
-    say
-        Called with one line.
-    """
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        """Remember who."""
-        self._say = say
-
-    def __enter__(self) -> None:
-        """From now on."""
-        _notes.append(self._say)
-
-    def __exit__(self, *_: object) -> None:
-        """No longer."""
-        _notes.remove(self._say)
 
 
 def _compile_at_once(wanted: tuple[Function, ...], progress: Progress) -> None:

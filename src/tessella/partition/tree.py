@@ -121,6 +121,12 @@ class Tree:
         return self.network.relus
 
     @property
+    def breadth(self) -> tuple[int, int, int]:
+        """How many inputs are free, units the first layer has, and inequalities the domain: what is best done with a tree depends on these."""
+        inequalities = len(self.domain.offset) if isinstance(self.domain, Polytope) else 0
+        return self.domain.free_dim, len(self.network.layers[0].bias), inequalities
+
+    @property
     def is_small(self) -> bool:
         """Whether exact arithmetic decides a prefix in a fraction of a second."""
         return self.network.parameters * self.domain.free_dim < _SMALL

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from tessella.counting.by_programs import Search
+from tessella.counting.search import Search
 from tessella.formulation.parity import Echelon, Parity, bits, parities
 from tessella.network import Floats
 from tessella.partition.settler import Settler
