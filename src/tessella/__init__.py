@@ -6,10 +6,12 @@
 4
 """
 
+import sys
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tessella._version import __version__
-from tessella.domain import Box, Domain, Polytope
 from tessella.errors import (
     ConversionMismatch,
     DomainError,
@@ -23,30 +25,31 @@ from tessella.errors import (
     UnsupportedModel,
     UnsupportedOperator,
 )
-from tessella.importers import load, load_domain, load_domains
-from tessella.network import Layer, Network, Source
-from tessella.preactivation import PreactivationBounds
-from tessella.result import Bound, Counted, Side
-from tessella.stability import Stability, stability
-from tessella.tolerances import Tolerances
-from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 if TYPE_CHECKING:
     from tessella.analysis.plan import analyze
     from tessella.analysis.ranking import Ranking, rank
     from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
+    from tessella.domain import Box, Domain, Polytope
     from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
     from tessella.estimating.sampling import SampledRegion, sample_regions
+    from tessella.importers import load, load_domain, load_domains
     from tessella.listing.listing import regions
     from tessella.listing.polygons import Polygons, polygons
+    from tessella.network import Layer, Network, Source
     from tessella.partition.region import Region
+    from tessella.preactivation import PreactivationBounds
     from tessella.probable.models import mipbound_model
     from tessella.probable.networks import mipbound
     from tessella.probable.result import MIPBound
+    from tessella.result import Bound, Counted, Side
     from tessella.slicing import Slice, slice  # noqa: A004  a verb like the others
     from tessella.solvers import SCIP, Gurobi, HiGHS
+    from tessella.stability import Stability, stability
+    from tessella.tolerances import Tolerances
     from tessella.tracking import Tracker, track
+    from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
 
 __all__ = [
     "SCIP",
@@ -112,44 +115,59 @@ __all__ = [
 ]
 
 
-_LAZY = {
-    "Analysis": "analysis.result",
-    "Count": "counting.count",
-    "CountProgress": "counting.count",
-    "Estimate": "estimating.estimate",
-    "EstimateProgress": "estimating.estimate",
-    "MIPBound": "probable.result",
-    "Polygons": "listing.polygons",
-    "Ranking": "analysis.ranking",
-    "Region": "partition.region",
-    "SampledRegion": "estimating.sampling",
-    "analyze": "analysis.plan",
-    "count": "counting.count",
-    "estimate": "estimating.estimate",
-    "mipbound": "probable.networks",
-    "mipbound_model": "probable.models",
-    "polygons": "listing.polygons",
-    "rank": "analysis.ranking",
-    "regions": "listing.listing",
-    "sample_regions": "estimating.sampling",
-    "Slice": "slicing",
-    "slice": "slicing",
-    "Tracker": "tracking",
-    "track": "tracking",
-    "SCIP": "solvers",
-    "Gurobi": "solvers",
-    "HiGHS": "solvers",
+_NAMES = {
+    "analysis.plan": ("analyze",),
+    "analysis.ranking": ("Ranking", "rank"),
+    "analysis.result": ("Analysis",),
+    "counting.count": ("Count", "CountProgress", "count"),
+    "domain": ("Box", "Domain", "Polytope"),
+    "estimating.estimate": ("Estimate", "EstimateProgress", "estimate"),
+    "estimating.sampling": ("SampledRegion", "sample_regions"),
+    "importers": ("load", "load_domain", "load_domains"),
+    "listing.listing": ("regions",),
+    "listing.polygons": ("Polygons", "polygons"),
+    "network": ("Layer", "Network", "Source"),
+    "partition.region": ("Region",),
+    "preactivation": ("PreactivationBounds",),
+    "probable.models": ("mipbound_model",),
+    "probable.networks": ("mipbound",),
+    "probable.result": ("MIPBound",),
+    "result": ("Bound", "Counted", "Side"),
+    "slicing": ("Slice", "slice"),
+    "solvers": ("SCIP", "Gurobi", "HiGHS"),
+    "stability": ("Stability", "stability"),
+    "tolerances": ("Tolerances",),
+    "tracking": ("Tracker", "track"),
+    "upper": ("UpperBounds", "configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound", "upper_bounds"),
 }
-_MODULES = ("plot", "report")
+_MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = frozenset(
+    {"domain", "importers", "network", "plot", "preactivation", "report", "result", "tightening", "tolerances", "upper"}
+)
 
 
 def __getattr__(name: str) -> Any:
-    """Load the counter and the solvers when one is named: they load a compiler, and other packages."""
-    if name not in _LAZY and name not in _MODULES:
-        msg = f"module 'tessella' has no attribute {name!r}"
-        raise AttributeError(msg)
-    from importlib import import_module  # noqa: PLC0415
-
+    """Load what is named when it is named: numpy, solvers and the compiler take their time."""
+    if name in _MODULE_OF:
+        return getattr(import_module(f"tessella.{_MODULE_OF[name]}"), name)
     if name in _MODULES:
         return import_module(f"tessella.{name}")
-    return getattr(import_module(f"tessella.{_LAZY[name]}"), name)
+    msg = f"module 'tessella' has no attribute {name!r}"
+    raise AttributeError(msg)
+
+
+def __dir__() -> list[str]:
+    """All names, loaded or not."""
+    return sorted({*globals(), *__all__})
+
+
+class _Face(ModuleType):
+    """The package, whose function `stability` is not replaced by the module of the same name when that is loaded."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set a name, unless a module would hide a function."""
+        if not (name in _MODULE_OF and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Face

@@ -2,21 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 
 from tessella.errors import OptionError
+from tessella.methods import Method
 from tessella.network import Floats, Network
-
-
-class Method(StrEnum):
-    """How bounds are found; each is at least as tight as the one before it."""
-
-    INTERVAL = "interval"
-    LINEAR = "linear"
-    LP = "lp"
-    MILP = "milp"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,8 +10,9 @@ import numpy as np
 
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
+from tessella.methods import Method
 from tessella.network import Mask, Network
-from tessella.preactivation import Method, PreactivationBounds
+from tessella.preactivation import PreactivationBounds
 from tessella.result import SCHEMA, provenance
 from tessella.tightening import tighten
 

@@ -18,8 +18,8 @@ from tessella.errors import FileError, MissingPackage, OptionError, TessellaErro
 from tessella.estimating.estimate import estimate
 from tessella.importers import load
 from tessella.kernel import meter
+from tessella.methods import Method
 from tessella.options import check_whole
-from tessella.preactivation import Method
 from tessella.result import format_count, maps
 from tessella.stability import stability_to_go_on_with
 

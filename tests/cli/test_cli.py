@@ -173,7 +173,10 @@ def test_version_and_help(run):
         (["upper", "MODEL", "--property", "MODEL"], "net.npz"),
         (["upper", "MODEL", "--box", "0,1", "--method", "magic"], "magic"),
         (["stability", "MODEL"], "say which inputs"),
-        (["stability", "MODEL", "--box", "0,1", "--seconds-per-unit", "0"], "must be positive"),
+        (
+            ["stability", "MODEL", "--box", "0,1", "--seconds-per-unit", "0"],
+            "seconds_per_unit is 0.0; a search for stable units takes a positive number",
+        ),
         (["stability", "MODEL", "--box", "0,1", "--workers", "-1"], "at least 0"),
         (["export", "MODEL", "--box", "0,1"], "output"),
         (["export", "MODEL", "--box", "0,1", "-o", "net.txt"], "net.txt"),

@@ -20,10 +20,20 @@ def test_public_names_exist_once():
 
 
 def test_import_loads_no_heavy_package():
-    heavy = ["scipy", "numba", "onnx", "torch", "keras", "pyscipopt", "rich", "typer", "matplotlib"]
+    heavy = ["numpy", "scipy", "numba", "onnx", "torch", "keras", "pyscipopt", "rich", "typer", "matplotlib"]
     code = f"import sys, json, tessella; print(json.dumps([name for name in {heavy!r} if name in sys.modules]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == []
+
+
+def test_a_function_is_not_hidden_by_the_module_of_its_name():
+    code = "import tessella.stability, tessella; from tessella.stability import Stability; print(tessella.stability.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "stability"
+    assert callable(tessella.stability)
+    assert set(tessella.__all__) <= set(dir(tessella))
+    with pytest.raises(AttributeError, match="no attribute 'regoins'"):
+        _ = tessella.regoins
 
 
 def test_errors_have_builtin_parents():

@@ -28,10 +28,10 @@ from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError, TessellaError
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.kernel import meter
+from tessella.methods import Method
 from tessella.network import Network
 from tessella.parallel import worker_count
 from tessella.partition.tree import Tree
-from tessella.preactivation import Method
 from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import MIPBoundStatus

@@ -3,15 +3,13 @@
 import os
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import tessella
-from tessella.analysis.ranking import rank
-from tessella.analysis.result import AnalysisStatus
-from tessella.cli import brackets, drawing
 from tessella.cli.commands import app
+from tessella.cli.later import Later
 from tessella.cli.options import (
     AsJson,
     BoxOption,
@@ -29,9 +27,13 @@ from tessella.cli.options import (
     need_domain,
     read_network,
 )
-from tessella.domain import Box
 from tessella.errors import FileError, OptionError
-from tessella.network import Network
+
+if TYPE_CHECKING:
+    from tessella.cli import brackets, drawing
+    from tessella.network import Network
+else:
+    brackets, drawing = Later("tessella.cli.brackets"), Later("tessella.cli.drawing")  # load rich, numpy and the compiler
 
 Models = Annotated[
     list[str], typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2 or .keras files.", show_default=False)
@@ -82,6 +84,8 @@ def analyze(  # noqa: PLR0913  one parameter per option
 
         tessella analyze acasxu.onnx --property prop_1.vnnlib --mipbound
     """
+    from tessella.analysis.result import AnalysisStatus  # noqa: PLC0415  loads the compiler
+
     check_least(workers=workers, seed=seed)
     _check_once(models)
     networks = {name: read_network(name, input_shape, output_name, relu_output=relu_output) for name in models}
@@ -105,8 +109,10 @@ def analyze(  # noqa: PLR0913  one parameter per option
     _finish(found, [name for name in networks if name not in found], as_json=as_json, quiet=quiet)
 
 
-def _finish(found: dict[str, tessella.Analysis], left_out: list[str], *, as_json: bool, quiet: bool) -> None:
+def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_json: bool, quiet: bool) -> None:
     """JSON, or the ranking of several; and what Ctrl-C left out."""
+    from tessella.analysis.result import AnalysisStatus  # noqa: PLC0415  loads the compiler
+
     records = [{"model": name, **each.to_dict()} for name, each in found.items()] if as_json else []
     if len(found) + len(left_out) == 1:
         for record in records:
@@ -114,7 +120,7 @@ def _finish(found: dict[str, tessella.Analysis], left_out: list[str], *, as_json
         return
     bare = [os.path.basename(name) for name in found]
     named = found if as_json or len(set(bare)) < len(bare) else dict(zip(bare, found.values(), strict=True))
-    ranking = None if left_out else rank(named)
+    ranking = None if left_out else tessella.rank(named)
     if as_json:
         ended = (
             AnalysisStatus.INTERRUPTED
@@ -133,7 +139,7 @@ def _finish(found: dict[str, tessella.Analysis], left_out: list[str], *, as_json
         typer.echo(f"Note: Ctrl-C came before {', '.join(left_out)}: not looked at, so there is no ranking.", err=True)
 
 
-def _check_inputs(networks: dict[str, Network]) -> None:
+def _check_inputs(networks: "dict[str, Network]") -> None:
     (first, one), *others = networks.items()
     for name, other in others:
         if other.input_dim != one.input_dim:
@@ -182,7 +188,7 @@ def demo(
     check_output(output, (".html", ".htm"))
     with as_file(files("tessella") / "data" / "digits.onnx") as path:
         network, past = tessella.load(path), pages.Provenance.of(path, ("tessella", "demo"))
-    domain, shown = Box.cube(0.0, 1.0, network.input_dim), not (as_json or quiet)
+    domain, shown = tessella.Box.cube(0.0, 1.0, network.input_dim), not (as_json or quiet)
     if shown:
         drawing.console().print("A network trained on 8 x 8 images of handwritten digits, bundled with Tessella.\n")
     title = f"digits.onnx: {network.shape} on {domain.describe()}"

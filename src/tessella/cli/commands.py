@@ -2,12 +2,12 @@
 
 import os
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import tessella
-from tessella.cli import drawing
+from tessella.cli.later import Later
 from tessella.cli.options import (
     AsJson,
     BoxOption,
@@ -40,16 +40,17 @@ from tessella.cli.options import (
     read_solver,
     whole_numbers,
 )
-from tessella.counting.count import CountMethod
-from tessella.domain import Box
 from tessella.errors import OptionError
-from tessella.network import Network
-from tessella.preactivation import Method
-from tessella.probable.result import MIPBoundStatus
+from tessella.methods import CountMethod, Method
 from tessella.result import SCHEMA, Bound, Side
-from tessella.solvers.reading import is_problem
-from tessella.stability import Stability
-from tessella.stability import stability as find_stability
+
+if TYPE_CHECKING:
+    from tessella.cli import drawing
+    from tessella.domain import Box
+    from tessella.network import Network
+    from tessella.stability import Stability
+else:
+    drawing = Later("tessella.cli.drawing")  # loads rich, numpy and the compiler
 
 app = typer.Typer(
     name="tessella",
@@ -370,6 +371,9 @@ def mipbound(  # noqa: PLR0913  one parameter per option
 
         tessella mipbound knapsack.mps --parity-size 3 --variables x1,x2,x3
     """
+    from tessella.probable.result import MIPBoundStatus  # noqa: PLC0415  loads numpy
+    from tessella.solvers.reading import is_problem  # noqa: PLC0415
+
     sizes, shown = whole_numbers(parity_size, "--parity-size"), not (as_json or quiet)
     given: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions, "seconds": seconds, "rng": seed}
     check_least(workers=workers)
@@ -444,12 +448,12 @@ def export(  # noqa: PLR0913  one parameter per option
 
 
 def _stability(  # noqa: PLR0913, PLR0917  the options of three commands
-    network: Network, domain: Box, method: Method, seconds: float, workers: int, *, shown: bool
-) -> Stability:
+    network: "Network", domain: "Box", method: Method, seconds: float, workers: int, *, shown: bool
+) -> "Stability":
     if shown and method in {Method.LP, Method.MILP}:
         drawing.warn_of_compiling()
     with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
-        found = find_stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads, progress=tick)
+        found = tessella.stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads, progress=tick)
     drawing.print_note(found)
     return found
 
@@ -469,7 +473,7 @@ def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
         drawing.print_bounds(bounds, f"{'-'.join(map(str, sizes))}: {sum(sizes[1:])} ReLUs, on any domain", quiet=quiet)
 
 
-def _described(model: str, network: Network, domains: tuple[Box, ...]) -> dict[str, Any]:
+def _described(model: str, network: "Network", domains: "tuple[Box, ...]") -> dict[str, Any]:
     source = network.source
     return {
         "schema": SCHEMA,

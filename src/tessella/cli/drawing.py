@@ -20,9 +20,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tessella.cli.options import check_least
-from tessella.counting.count import Count, CountMethod, CountProgress, Status
+from tessella.counting.count import Count, CountProgress, Status
 from tessella.domain import Box
 from tessella.estimating.estimate import Estimate, EstimateProgress
+from tessella.methods import CountMethod
 from tessella.network import Network
 from tessella.parallel import worker_count
 from tessella.probable.result import MIPBound, MIPBoundStatus

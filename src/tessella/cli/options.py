@@ -2,17 +2,18 @@
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tessella
-from tessella.counting.count import CountMethod
-from tessella.domain import Box, check_fit
 from tessella.errors import FileError, OptionError
-from tessella.network import Network
-from tessella.preactivation import Method
-from tessella.solvers.base import LazySolver
+from tessella.methods import CountMethod, Method
+
+if TYPE_CHECKING:
+    from tessella.domain import Box
+    from tessella.network import Network
+    from tessella.solvers.base import LazySolver
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
 BoxOption = Annotated[
@@ -108,14 +109,16 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print th
 Debug = Annotated[bool, typer.Option("--debug", metavar="", help="Show the traceback of an error.")]
 
 
-def read_network(model: str, input_shape: str | None, output: str | None, *, relu_output: bool) -> Network:
+def read_network(model: str, input_shape: str | None, output: str | None, *, relu_output: bool) -> "Network":
     """Load the model that was named."""
     shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
     return tessella.load(model, input_shape=shape, output=output, relu_output=relu_output)
 
 
-def read_domains(network: Network, box: str | None, property_file: str | None) -> tuple[Box, ...]:
+def read_domains(network: "Network", box: str | None, property_file: str | None) -> "tuple[Box, ...]":
     """The boxes that --box or --property describe; none if neither is given."""
+    from tessella.domain import check_fit  # noqa: PLC0415  loads numpy
+
     if box is not None and property_file is not None:
         msg = "give either --box or --property, not both"
         raise OptionError(msg)
@@ -127,13 +130,13 @@ def read_domains(network: Network, box: str | None, property_file: str | None) -
         if len(ends) != 2:
             msg = f"--box takes the ends of an interval, such as 0,1; got {box!r}"
             raise OptionError(msg)
-        domains = (Box.cube(ends[0], ends[1], network.input_dim),)
+        domains = (tessella.Box.cube(ends[0], ends[1], network.input_dim),)
     for domain in domains:
         check_fit(network, domain)
     return domains
 
 
-def read_domain(network: Network, box: str | None, property_file: str | None) -> Box | None:
+def read_domain(network: "Network", box: str | None, property_file: str | None) -> "Box | None":
     """The one box that is described, if any."""
     domains = read_domains(network, box, property_file)
     if len(domains) > 1:
@@ -142,7 +145,7 @@ def read_domain(network: Network, box: str | None, property_file: str | None) ->
     return domains[0] if domains else None
 
 
-def need_domain(network: Network, box: str | None, property_file: str | None) -> Box:
+def need_domain(network: "Network", box: str | None, property_file: str | None) -> "Box":
     """The one box that is described; there must be one."""
     domain = read_domain(network, box, property_file)
     if domain is None:
@@ -151,7 +154,7 @@ def need_domain(network: Network, box: str | None, property_file: str | None) ->
     return domain
 
 
-def read_solver(name: str | None) -> LazySolver | None:
+def read_solver(name: str | None) -> "LazySolver | None":
     """The solver of a name; None for none."""
     if name is None:
         return None

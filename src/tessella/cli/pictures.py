@@ -4,13 +4,13 @@ import io
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import tessella
-from tessella.cli import brackets, drawing
 from tessella.cli.analyzing import app
+from tessella.cli.later import Later
 from tessella.cli.options import (
     AsJson,
     BoxOption,
@@ -30,12 +30,15 @@ from tessella.cli.options import (
     read_network,
     whole_numbers,
 )
-from tessella.domain import Box
 from tessella.errors import FileError, OptionError
-from tessella.importers.points import read_points
-from tessella.network import Network
-from tessella.slicing import DEFAULT_PLANE, Slice, default_plane
-from tessella.slicing import slice as make_slice
+
+if TYPE_CHECKING:
+    from tessella.cli import brackets, drawing
+    from tessella.domain import Box
+    from tessella.network import Network
+    from tessella.slicing import Slice
+else:
+    brackets, drawing = Later("tessella.cli.brackets"), Later("tessella.cli.drawing")  # load rich, numpy and the compiler
 
 SliceOption = Annotated[
     str | None,
@@ -106,6 +109,7 @@ def plot(  # noqa: PLR0913  one parameter per option
         tessella plot model.onnx --through images.npz --colour slope -o plane.png
     """
     from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
+    from tessella.slicing import DEFAULT_PLANE, default_plane  # noqa: PLC0415  loads numpy
 
     pictures.require_matplotlib()
     check_output(output, _FORMATS)
@@ -197,8 +201,10 @@ def report(  # noqa: PLR0913  one parameter per option
         typer.echo(f"\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
 
 
-def read_slice(network: Network, domain: Box, axes: str | None, at: str | None, through: str | None) -> Slice | None:
+def read_slice(network: "Network", domain: "Box", axes: str | None, at: str | None, through: str | None) -> "Slice | None":
     """The slice that options describe; None if they describe none."""
+    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
+
     if axes is not None and through is not None:
         msg = "give either --slice or --through, not both"
         raise OptionError(msg)
@@ -206,13 +212,15 @@ def read_slice(network: Network, domain: Box, axes: str | None, at: str | None, 
         msg = "--at says where a slice along axes lies; it goes with --slice"
         raise OptionError(msg)
     if through is not None:
-        return make_slice(network, read_points(through), domain)
+        return tessella.slice(network, read_points(through), domain)
     if axes is not None:
-        return make_slice(network, domain=domain, axes=whole_numbers(axes, "--slice"), at=None if at is None else _point(at))
+        return tessella.slice(network, domain=domain, axes=whole_numbers(axes, "--slice"), at=None if at is None else _point(at))
     return None
 
 
 def _point(text: str) -> Any:
+    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
+
     if Path(text).suffix.lower() in {".csv", ".npy", ".npz"}:
         return read_points(text)[0]
     try:
@@ -223,12 +231,12 @@ def _point(text: str) -> Any:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
-def _domain(network: Network, box: str | None, property_file: str | None) -> Box:
+def _domain(network: "Network", box: str | None, property_file: str | None) -> "Box":
     """What is given, or the unit cube."""
-    return read_domain(network, box, property_file) or Box.cube(0.0, 1.0, network.input_dim)
+    return read_domain(network, box, property_file) or tessella.Box.cube(0.0, 1.0, network.input_dim)
 
 
-def _described(chosen: Slice | None) -> dict[str, Any] | None:
+def _described(chosen: "Slice | None") -> dict[str, Any] | None:
     return (
         None if chosen is None else {"text": chosen.describe(), "origin": chosen.origin.tolist(), "basis": chosen.basis.tolist()}
     )

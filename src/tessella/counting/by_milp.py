@@ -16,11 +16,12 @@ import numpy as np
 
 from tessella.domain import Box, Domain, Polytope
 from tessella.formulation import formulate
+from tessella.methods import Method
 from tessella.network import Floats, Layer, Network
 from tessella.options import check_seconds
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, prefix_of, walls
-from tessella.preactivation import Method, PreactivationBounds
+from tessella.preactivation import PreactivationBounds
 from tessella.solvers.scip import SCIP
 from tessella.tightening import tighten
 

@@ -16,24 +16,17 @@ from tessella.counting.schedule import Ledger, Run, prepare
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.kernel import meter
+from tessella.methods import CountMethod, Method
 from tessella.network import Network
 from tessella.parallel import Workforce
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
-from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.empirical import empirical
 
 _WHO = "a count"
-
-
-class CountMethod(StrEnum):
-    """How regions are counted."""
-
-    WALK = "walk"
-    MILP = "milp"
 
 
 class Status(StrEnum):

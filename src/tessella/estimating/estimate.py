@@ -18,9 +18,9 @@ from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
 from tessella.estimating.wide import is_large
 from tessella.kernel import meter
+from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.partition.tree import Tree
-from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_confidence, format_count, maps, provenance
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with

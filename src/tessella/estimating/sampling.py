@@ -12,12 +12,12 @@ from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
 from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
+from tessella.methods import Method
 from tessella.network import Network
 from tessella.options import check_executor, check_whole
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
-from tessella.preactivation import Method
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from tessella.domain import Domain, Polytope, check_fit
 from tessella.kernel.program import EMPTY, Basis, Program
+from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.partition.exact import Exact
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof
-from tessella.preactivation import Method
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
 _EPS = 2.0**-53

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.kernel import meter
+from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
 from tessella.options import check_progress, check_whole
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Witness
-from tessella.preactivation import Method
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.vertices.outlines import Outlines
 from tessella.vertices.walker import Vertices

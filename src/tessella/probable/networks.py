@@ -13,11 +13,12 @@ from tessella.domain import Box, Domain, check_fit
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
 from tessella.kernel import meter
+from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
 from tessella.parallel import Workforce, worker_count
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
-from tessella.preactivation import Method, PreactivationBounds
+from tessella.preactivation import PreactivationBounds
 from tessella.probable.lazy import SHORT, BySolver, Confirm
 from tessella.probable.result import MIPBound, MIPBoundStatus, Subject
 from tessella.probable.run import Job, Plan, Run, Worker, plan

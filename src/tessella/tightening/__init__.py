@@ -9,9 +9,10 @@ from tessella import options
 from tessella.domain import Box, Domain, check_fit
 from tessella.errors import NetworkError
 from tessella.kernel import meter
+from tessella.methods import Method
 from tessella.network import Layer, Network
 from tessella.parallel import Progress
-from tessella.preactivation import Method, PreactivationBounds, intersect, stack
+from tessella.preactivation import PreactivationBounds, intersect, stack
 from tessella.tightening.extremes import optimise
 from tessella.tightening.interval import interval
 from tessella.tightening.linear import linear

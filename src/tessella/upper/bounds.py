@@ -9,8 +9,8 @@ from typing import Any
 from tessella.domain import Domain, check_fit
 from tessella.errors import OptionError
 from tessella.kernel import meter
+from tessella.methods import Method
 from tessella.network import Network
-from tessella.preactivation import Method
 from tessella.result import SCHEMA, Bound, Side, format_count, maps, provenance
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability

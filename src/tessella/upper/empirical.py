@@ -25,8 +25,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessella.domain import Domain
+from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask, Network
-from tessella.preactivation import Method
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.tightening.rounding import gamma, lost

@@ -1,0 +1,27 @@
+"""Modules that are loaded when they are used, so that help is there at once."""
+
+from importlib import import_module
+from typing import Any
+
+
+class Later:
+    """Stands for a module: whoever asks it for a name loads the module.
+
+    Parameters
+    ----------
+    name
+        The module's full name.
+
+    Examples
+    --------
+    >>> Later("tessella.cli.drawing").percent(0.95)
+    '95 %'
+    """
+
+    def __init__(self, name: str) -> None:
+        """Nothing is loaded yet."""
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        """A name of the module."""
+        return getattr(import_module(self._name), name)
