@@ -223,7 +223,7 @@ def test_other_threads_can_analyse():
 
 def test_elsewhere_and_here_say_the_same(large):
     known = tessella.stability(large, cube(20), method="linear")
-    with EstimatingProcess(known) as process:
+    with EstimatingProcess() as process:
         found = process.estimate(known, seconds=300.0, tell=lambda _: False, probes=6, rng=5, confidence=0.9)
     here = tessella.estimate(large, cube(20), stability=known, probes=6, rng=5, confidence=0.9)
     assert (found.maps, found.relative_error, found.lower) == (here.maps, here.relative_error, here.lower)
@@ -250,9 +250,8 @@ def test_a_count_goes_on_where_the_estimate_says_that_it_ends(monkeypatch):
     assert "end in time; it did." in found.choices
 
 
-def test_a_process_that_dies_is_an_error(large):
-    known = tessella.stability(large, cube(20), method="linear")
-    with EstimatingProcess(known) as process:
+def test_a_process_that_dies_is_an_error():
+    with EstimatingProcess() as process:
         process._process.kill()
         with pytest.raises(tessella.SolverError, match="ended early"):
             process.wait()
@@ -260,7 +259,7 @@ def test_a_process_that_dies_is_an_error(large):
 
 def test_errors_elsewhere_are_told(large):
     known = tessella.stability(large, cube(20), method="linear")
-    with EstimatingProcess(known) as process, pytest.raises(tessella.SolverError, match="OptionError: confidence is 7"):
+    with EstimatingProcess() as process, pytest.raises(tessella.SolverError, match="OptionError: confidence is 7"):
         process.estimate(known, seconds=20.0, tell=lambda _: False, confidence=7)
 
 

@@ -212,8 +212,7 @@ def test_ctrl_c_while_code_is_loaded_is_heard(monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(estimating, "_prepared", set())
-    monkeypatch.setattr(estimating, "Descents", interrupted)
+    monkeypatch.setattr(estimating.warming, "load", interrupted)
     for _ in range(2):  # it is not taken for loaded then
         with pytest.raises(KeyboardInterrupt):
             tessella.estimate(SMALL, cube(SMALL), probes=3)

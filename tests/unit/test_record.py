@@ -105,7 +105,7 @@ def test_numbers_and_arrays_are_read_and_written(outer):
 def test_an_array_may_be_replaced_between_calls(outer):
     outer.cube = np.ones((2, 3, 4))
     assert measure(outer, 0) == pytest.approx(outer.inner.rows.sum())
-    assert outer.replaced(cube=np.zeros((1, 3, 4))).cube.shape == (1, 3, 4)
+    assert outer.with_fields(cube=np.zeros((1, 3, 4))).cube.shape == (1, 3, 4)
 
 
 def test_jumps_by_name_and_by_address(outer):

@@ -16,7 +16,7 @@ class Case:
 
     def __init__(self, rng, inputs, first, rows, *, in_inputs):
         self.space = Space.of(rng.standard_normal((first, inputs)), in_inputs=in_inputs)
-        layers = Layers.empty().replaced(width=np.array([first]), unit_of=np.arange(rows))
+        layers = Layers.empty().with_fields(width=np.array([first]), unit_of=np.arange(rows))
         self.rows, self.cell = rows, Cell.of(self.space, layers, rows=rows + 4, states=6)
         self.anchor = self.space.frame @ rng.uniform(-0.5, 0.5, inputs)
         self.solve, self.rng = solver_of(self.space), rng

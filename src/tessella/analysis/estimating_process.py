@@ -18,14 +18,13 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, BinaryIO, Self, cast
 
-from tessella.domain import Box
 from tessella.errors import SolverError
+from tessella.estimating.descents import Descents
 from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
-from tessella.network import Network
+from tessella.kernel import warming
 from tessella.stability import Stability
 
 _TICK = 0.1  # seconds between looks at the clock
-_FEW_INPUTS = 6  # other code is compiled for more
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tessella.analysis.estimating_process import serve; serve()"
 )
@@ -33,15 +32,9 @@ _Told = Callable[[EstimateProgress | None], bool]
 
 
 class EstimatingProcess:
-    """A process that estimates, and can be killed at any moment; it lives from ``with`` to its end.
+    """A process that estimates, and can be killed at any moment; it lives from ``with`` to its end."""
 
-    Parameters
-    ----------
-    known
-        The network, the domain, and the units that never change their state there.
-    """
-
-    def __init__(self, known: Stability) -> None:
+    def __init__(self) -> None:
         """Begin to load what is needed, meanwhile."""
         self._errors = cast("BinaryIO", TemporaryFile())  # noqa: SIM115  closed when it ends
         command = [sys.executable, "-c", _START, json.dumps(sys.path)]
@@ -49,7 +42,6 @@ class EstimatingProcess:
         self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True)  # noqa: S603
         self._waiting, self._ready = SimpleQueue[Any](), False
         Thread(target=_read, args=(self._process.stdout, self._waiting), daemon=True).start()
-        self._ask(known.domain.free_dim <= _FEW_INPUTS)
 
     def __enter__(self) -> Self:
         """It is at work."""
@@ -132,16 +124,9 @@ def serve() -> None:
         out.flush()
 
     with suppress(EOFError, BrokenPipeError):
-        prepare(few=cast("bool", pickle.load(asked)))  # noqa: S301  from who started us
+        warming.load(Descents.functions)
         say("ready")
-        known, options = cast("tuple[Stability, dict[str, Any]]", pickle.load(asked))  # noqa: S301
+        known, options = cast("tuple[Stability, dict[str, Any]]", pickle.load(asked))  # noqa: S301  from who started us
         done = estimate(known.network, known.domain, stability=known, counting=False, progress=say, **options)
         say({field.name: getattr(done, field.name) for field in fields(done) if field.name not in {"network", "domain"}})
         asked.read()  # stay until nobody listens
-
-
-def prepare(*, few: bool) -> None:
-    """Compile what estimates need, or load it."""
-    inputs = 1 if few else 2 * _FEW_INPUTS
-    net = Network.from_arrays([([[1.0] * inputs], [0.0])], relu_output=True)
-    estimate(net, Box.cube(-1.0, 1.0, inputs), probes=1, workers=1)

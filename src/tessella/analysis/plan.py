@@ -144,7 +144,7 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
             _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
             return
         _meet(session)
-        with EstimatingProcess(_known(session)) as process:
+        with EstimatingProcess() as process:
             if session.standing.exact is None:
                 few = _known(session).totals()["unstable"] <= _MANY_UNITS
                 _sharpen(session, _SHARPEN if few else _POLISH, "fewer unstable units make the upper bound lower")

@@ -20,9 +20,10 @@ from tessella.kernel.record import Matrix, Vector
 from tessella.numerics import CLOSE, EDGE, MARGIN, PIVOT, SINGULAR
 
 _REFACTOR_EVERY = 40  # pivots
-_ROUGH, _ROUGH_AGAIN = 12, 64  # dimensions up to which, and beyond which, lengths are measured roughly: where that was faster
-MOVED, ENDLESS, FULL = range(3)  # how an iteration ends
-
+_ROUGH, _ROUGH_AGAIN = (
+    12,
+    64,
+)  # dimensions up to which, and beyond which, lengths of basic inputs are measured roughly: where that was faster
 _factor, _times, _times_left = basis.factor, basis.times, basis.times_left
 _border, _replace_row, _replace_column, _shrink = basis.border, basis.replace_row, basis.replace_column, basis.shrink
 
@@ -33,8 +34,11 @@ def copy(cell: Cell, s: int, t: int) -> None:
     bases, points, k = cell.bases, cell.points, cell.bases.size[s]
     bases.size[t], bases.age[t] = k, bases.age[s]
     for q in range(k):
-        bases.tight[t, q], bases.basic[t, q] = bases.tight[s, q], bases.basic[s, q]
-        bases.multipliers[t, q] = bases.multipliers[s, q]
+        bases.tight[t, q], bases.basic[t, q], bases.multipliers[t, q] = (
+            bases.tight[s, q],
+            bases.basic[s, q],
+            bases.multipliers[s, q],
+        )
         for i in range(k):
             bases.inverse[t, q, i] = bases.inverse[s, q, i]
     for c in range(points.shape[1]):
@@ -247,27 +251,6 @@ def exchange(cell: Cell, s: int, leaving: int, entering: int, step: float, pivot
 
 
 @compiled
-def iterate(cell: Cell, s: int, leaving: int, violation: float, equal: int) -> int:
-    """Let who leaves go to its bound, and who enters take its place: MOVED.  Otherwise state s stays as it was.
-
-    ENDLESS: nobody enters, the violation can be counted as often as one likes.  FULL: there are more tight rows than unknowns, so rounding made the pivot up.
-    """
-    bases, k = cell.bases, cell.bases.size[s]
-    side = 1.0 if (violation < 0.0) == (leaving >= k) else -1.0
-    cell.tally.iterations += 1
-    bases.age[s] += 1
-    direct(cell, s, leaving, side)
-    theta, entering, pivot = ratio_test(cell, s, abs(violation), equal)
-    if entering < -len(cell.space.columns):
-        return ENDLESS
-    if entering >= 0 and leaving >= k and k + 1 >= bases.tight.shape[1]:
-        return FULL
-    go(cell, s, leaving, entering, theta, side)
-    exchange(cell, s, leaving, entering, side * theta, side * pivot)
-    return MOVED
-
-
-@compiled
 def is_tight(bases: Bases, s: int, row: int) -> bool:
     """Whether a row is one of the tight ones; if one of these is violated, the inverse has drifted."""
     found = False
@@ -332,12 +315,12 @@ def _worst(cell: Cell, s: int, count: int, equal: int) -> tuple[int, float, bool
 
 
 @compiled
-def _is_proved_empty(cell: Cell, s: int, leaving: int, violation: float, equal: int) -> bool:
+def _is_proved_empty(cell: Cell, s: int, leaving: int, side: float, equal: int) -> bool:
     """Whether the direction, to which there is no end, proves that the cell is empty: the cell's proof is that."""
     bases, proof, k = cell.bases, cell.proof, cell.bases.size[s]
     for i in range(k):
         proof.rows[i], proof.shares[i] = bases.tight[s, i], bases.rates[i]
-    proof.rows[k], proof.shares[k] = max(leaving - k, -1), 1.0 if violation < 0.0 else -1.0
+    proof.rows[k], proof.shares[k] = max(leaving - k, -1), side
     proof.size = k + 1
     return is_empty(proof, equal, cell.rows, cell.space, cell.work)
 
@@ -348,26 +331,36 @@ def solve(cell: Cell, s: int, count: int, equal: int) -> int:
 
     FEASIBLE: points[s] is one.  INFEASIBLE: the cell's proof shows that there is none.
     """
-    bases, restarted, steps, most = cell.bases, False, 0, 60 + 6 * count
+    bases, n, places = cell.bases, len(cell.space.columns), cell.bases.tight.shape[1]
+    restarted, steps, most = False, 0, 60 + 6 * count
     cell.tally.tests += 1
     if bases.age[s] < 0:
         restart(cell, s)
     while True:
+        k = bases.size[s]
         leaving, violation, fine = _worst(cell, s, count, equal)
         if leaving < 0:
             return FEASIBLE if fine and (count == equal or _is_firm(cell, s, count, equal)) else UNCLEAR
-        late, drifted = steps > most, is_tight(bases, s, leaving - bases.size[s])
-        if late or drifted or bases.age[s] >= _REFACTOR_EVERY:
-            if not late and bases.age[s] > 0 and _refactor(cell, s):
-                continue
-        else:
+        drifted = leaving >= k and is_tight(bases, s, leaving - k)
+        again = drifted or bases.age[s] >= _REFACTOR_EVERY or steps > most
+        if again and steps <= most and bases.age[s] > 0 and _refactor(cell, s):
+            continue
+        theta, entering, pivot, side = 0.0, -1, 1.0, 1.0
+        if not again:
             steps += 1
-            outcome = iterate(cell, s, leaving, violation, equal)
-            if outcome == MOVED:
-                continue
-            if outcome == ENDLESS:
-                return INFEASIBLE if _is_proved_empty(cell, s, leaving, violation, equal) else UNCLEAR
-        if restarted:
-            return UNCLEAR
-        restarted, steps = True, 0
-        restart(cell, s)
+            cell.tally.iterations += 1
+            bases.age[s] += 1
+            side = 1.0 if (violation < 0.0) == (leaving >= k) else -1.0
+            direct(cell, s, leaving, side)
+            theta, entering, pivot = ratio_test(cell, s, abs(violation), equal)
+            if entering < -n:
+                return INFEASIBLE if _is_proved_empty(cell, s, leaving, side, equal) else UNCLEAR
+            again = entering >= 0 and leaving >= k and k + 1 >= places  # more equations than unknowns: rounding made the pivot up
+        if again:
+            if restarted:
+                return UNCLEAR
+            restarted, steps = True, 0
+            restart(cell, s)
+            continue
+        go(cell, s, leaving, entering, theta, side)
+        exchange(cell, s, leaving, entering, side * theta, side * pivot)

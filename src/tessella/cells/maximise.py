@@ -10,8 +10,8 @@ It works in state 0 of the cell's bases.
 
 import numpy as np
 
-from tessella.cells.dual import MOVED, coefficient, find_values, is_tight, iterate, length, rough_length
-from tessella.cells.mixtures import Inside, move_halfway, show
+from tessella.cells.dual import coefficient, direct, exchange, find_values, go, is_tight, length, ratio_test, rough_length
+from tessella.cells.mixtures import Inside, share_of_deeper
 from tessella.cells.pricing import price
 from tessella.cells.rows import is_negative, value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Cell
@@ -197,8 +197,8 @@ def _set_costs(starts: Starts, cell: Cell, r: int) -> None:
         base[c] = total
 
 
-@apart
-def begin(starts: Starts, cell: Cell, r: int, line: int, position: int) -> None:
+@compiled
+def _begin(starts: Starts, cell: Cell, r: int, line: int, position: int) -> None:
     """Start from a line: its rows that this cell has, and inputs for as many of them as are independent; rows whose multipliers come out negative are dropped."""
     number = _list_rows(starts, cell, line, position)
     cell.bases.size[0] = cell.bases.age[0] = 0
@@ -269,6 +269,16 @@ def _reach(cell: Cell, inside: Inside, r: int, clipped: bool) -> tuple[int, floa
 
 
 @inlined
+def _show(inside: Inside, r: int, got: float, far: float) -> None:
+    """Pull the spot, where row r is then so large, into the cell: that is the point, and a deeper one."""
+    middle, spot = inside.middle, inside.spot
+    part = share_of_deeper(inside.depths[r], got, far)
+    for c in range(len(spot)):
+        inside.point[c] = middle[c] + (spot[c] - middle[c]) / far
+        inside.deeper[c] = middle[c] + (spot[c] - middle[c]) * part
+
+
+@inlined
 def _is_refuted(cell: Cell, r: int) -> bool:
     """Whether the multipliers prove that row r is negative in the cell: then the cell's proof lists the rows that do so."""
     bases, rows, proof, combination = cell.bases, cell.rows, cell.proof, cell.work.combination
@@ -292,12 +302,29 @@ def _is_refuted(cell: Cell, r: int) -> bool:
 
 
 @inlined
+def _move_halfway(cell: Cell, inside: Inside, r: int) -> bool:
+    """Let the middle lie halfway to the vertex, if it was too close to a wall and is not there; whether it moved."""
+    rows, middle, depths, spot, least, worst = cell.rows, inside.middle, inside.depths, inside.spot, np.inf, np.inf
+    for row in range(r):
+        least = min(least, depths[row])
+        worst = min(worst, 0.5 * (depths[row] + value(rows[row], spot)))
+    if r == 0 or not (worst >= 2.0 * least and worst >= 2.0 * SLACK):
+        return False
+    for c in range(len(middle)):
+        middle[c] = 0.5 * (middle[c] + spot[c])
+    for row in range(r + 1):
+        depths[row] = value(rows[row], middle)
+    inside.begun = 0
+    return True
+
+
+@inlined
 def _begin_again(starts: Starts, cell: Cell, r: int, key: int, position: int, empty: bool) -> None:
     """Compute the state anew from its basis, or from none."""
     _save(starts, cell, key)
     if empty:
         starts.sizes[key] = starts.numbers[key] = 0
-    begin(starts, cell, r, key, position)
+    _begin(starts, cell, r, key, position)
 
 
 @apart
@@ -306,15 +333,16 @@ def maximise(cell: Cell, inside: Inside, starts: Starts, r: int, deep: bool, key
 
     If so, ``inside`` has such a point, and a deeper one.  If not, the cell's proof lists the rows that prove it.  To begin with, that list may hold rows that are worth being tight.
     """
-    bases, rows, restarts, everything = cell.bases, cell.rows, 0, len(cell.rows)
+    bases, rows, n, restarts, everything = cell.bases, cell.rows, cell.space.columns.shape[0], 0, len(cell.rows)
     _adopt(starts, cell, key)
-    begin(starts, cell, r, len(starts.sizes) - 1, position)
+    _begin(starts, cell, r, len(starts.sizes) - 1, position)
     while True:
+        k = bases.size[0]
         leaving, violation, far = _reach(cell, inside, r, _place(cell, inside))
         bound = value(rows[r], cell.points[0])
         got = inside.depths[r] + (value(rows[r], inside.spot) - inside.depths[r]) / far
         if deep and got >= SEEN and (got >= _RATIO * bound or leaving < 0):
-            show(inside, r, got, far)
+            _show(inside, r, got, far)
             _save(starts, cell, key)
             return FEASIBLE
         if bound < -SURE or leaving < 0:
@@ -322,16 +350,27 @@ def maximise(cell: Cell, inside: Inside, starts: Starts, r: int, deep: bool, key
                 _save(starts, cell, key)
                 return INFEASIBLE
             if leaving < 0:
-                if not move_halfway(inside, rows, r):
+                if not _move_halfway(cell, inside, r):
                     return UNCLEAR
                 deep = True
                 continue
-        drifted = is_tight(bases, 0, leaving - bases.size[0])
+        drifted = leaving >= k and is_tight(bases, 0, leaving - k)
         if drifted or bases.age[0] >= _REFACTOR_EVERY:
             restarts += 1
             if restarts > _RESTARTS:
                 return UNCLEAR
             _begin_again(starts, cell, r, key, position, restarts == _RESTARTS)
             continue
-        if iterate(cell, 0, leaving, violation, everything) != MOVED:
+        cell.tally.iterations += 1
+        bases.age[0] += 1
+        side = 1.0 if (violation < 0.0) == (leaving >= k) else -1.0
+        direct(cell, 0, leaving, side)
+        theta, entering, pivot = ratio_test(cell, 0, abs(violation), everything)
+        if entering < -n:  # the cell itself would be empty
             return UNCLEAR
+        if (
+            entering >= 0 and leaving >= k and k + 1 >= bases.tight.shape[1]
+        ):  # more equations than unknowns: rounding made the pivot up
+            return UNCLEAR
+        go(cell, 0, leaving, entering, theta, side)
+        exchange(cell, 0, leaving, entering, side * theta, side * pivot)

@@ -11,9 +11,7 @@ multipliers give a direction, whose tip is the best that there is: it bounds the
 import numpy as np
 
 from tessella.cells.cuts import Outside, cut
-from tessella.cells.pricing import price
-from tessella.cells.rows import add_lines, combine
-from tessella.cells.rows import value as value_at
+from tessella.cells.rows import combine
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Cell, Space
 from tessella.kernel.functions import apart, compiled, inlined
 from tessella.kernel.record import Matrix, Record, SingleMatrix, Singles, Vector, Whole, zeros
@@ -42,7 +40,7 @@ class Inside(Record):
     deeper: Vector  # one on the same side that lies deeper in the cell
     tips: Matrix  # the last line is the cell's middle
     light: SingleMatrix  # the tips in single precision, a column each
-    worth: Singles  # of tips in the direction asked about, its constant aside
+    worth: Singles  # of tips, for the row asked about
     members: Whole
     inverse: Matrix
     found: int  # tips ever found
@@ -109,6 +107,20 @@ def _find_multipliers(inside: Inside, row: Vector, r: int) -> None:
         inverse[i, r + 1] = -total
 
 
+@compiled
+def _add(lines: int, width: int, matrix: Matrix, rates: Vector, result: Vector) -> None:
+    """Add the first so many lines of a matrix, at these rates, to the result; four at a time."""
+    whole = lines - lines % 4
+    for i in range(0, whole, 4):
+        r0, r1, r2, r3 = rates[i], rates[i + 1], rates[i + 2], rates[i + 3]
+        for c in range(width):
+            result[c] += r0 * matrix[i, c] + r1 * matrix[i + 1, c] + r2 * matrix[i + 2, c] + r3 * matrix[i + 3, c]
+    for i in range(whole, lines):
+        r0 = rates[i]
+        for c in range(width):
+            result[c] += r0 * matrix[i, c]
+
+
 @inlined
 def _direct(inside: Inside, rows: Matrix, r: int, combination: Vector) -> None:
     """Let the combination be row r and the rows' multipliers of them, added up."""
@@ -117,15 +129,36 @@ def _direct(inside: Inside, rows: Matrix, r: int, combination: Vector) -> None:
         combination[c] = rows[r, c]
     for i in range(r):
         inside.rates[i] = inside.inverse[i, r + 1]
-    add_lines(0, r, p + 1, rows, inside.rates, combination)
+    _add(r, p + 1, rows, inside.rates, combination)
+
+
+@inlined
+def _price_tips(inside: Inside, combination: Vector) -> None:
+    """What all tips are worth in a direction, in single precision."""
+    light, worth = inside.light, inside.worth
+    p, size, c = len(light), len(worth), 0
+    start = np.float32(combination[p])
+    for k in range(size):
+        worth[k] = start
+    while c + 4 <= p:
+        r0, r1 = np.float32(combination[c]), np.float32(combination[c + 1])
+        r2, r3 = np.float32(combination[c + 2]), np.float32(combination[c + 3])
+        for k in range(size):
+            worth[k] += r0 * light[c, k] + r1 * light[c + 1, k] + r2 * light[c + 2, k] + r3 * light[c + 3, k]
+        c += 4
+    while c < p:
+        r0 = np.float32(combination[c])
+        for k in range(size):
+            worth[k] += r0 * light[c, k]
+        c += 1
 
 
 @inlined
 def _best_tip(inside: Inside, combination: Vector, least: float) -> int:
     """The known tip that promises most in a direction, and more than the least; -1 if none does."""
+    _price_tips(inside, combination)
     worth = inside.worth
-    price(inside.light, combination, worth)
-    number, floor = min(inside.found, len(worth)), np.float32(least - combination[len(inside.light)])
+    number, floor = min(inside.found, len(worth)), np.float32(least)
     w0, w1, w2, w3, whole = floor, floor, floor, floor, number - number % 4
     for k in range(0, whole, 4):  # each maximum waits for the one before it
         w0 = max(w0, worth[k])
@@ -156,11 +189,11 @@ def _change_of_members(inside: Inside, walls: Matrix, r: int, enter: int) -> Non
         entering[i] = walls[p, i]
     for c in range(p):
         rates[c] = inside.tips[enter, c]
-    add_lines(0, p, tall, walls, rates, entering)
+    _add(p, tall, walls, rates, entering)
     worth, entering[r] = entering[r], 1.0
     for q in range(wide):
         changes[q] = 0.0
-    add_lines(0, m, wide, inverse, entering, changes)
+    _add(m, wide, inverse, entering, changes)
     changes[m] += worth
 
 
@@ -188,7 +221,7 @@ def _exchange(inside: Inside, walls: Matrix, r: int, enter: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _blend(inside: Inside, r: int) -> None:
     """Let the spot be the mixture."""
     tips, members, spot = inside.tips, inside.members, inside.spot
@@ -206,33 +239,12 @@ def _blend(inside: Inside, r: int) -> None:
 
 
 @compiled
-def show(inside: Inside, r: int, value: float, far: float) -> None:
-    """Pull the spot, which is ``far`` times too far from the middle, into the cell: that is the point, where row r has this value; and find a deeper one on the same line.
+def share_of_deeper(middle: float, value: float, far: float) -> float:
+    """Where a second point lies on the line from the middle to a spot ``far`` times too far away: halfway between the last point in the cell and the row's zero.
 
-    That lies halfway between the point and the row's zero.  If the row is positive at the middle, it has no zero between, and the deeper one lies halfway to the middle.
+    If the row is positive at the middle, it has no zero between, and the second point lies halfway to the middle.
     """
-    middle, spot, own = inside.middle, inside.spot, inside.depths[r]
-    share = (0.5 + 0.5 * own / (own - value) if own < 0.0 else 0.5) / far
-    for c in range(len(spot)):
-        inside.point[c] = middle[c] + (spot[c] - middle[c]) / far
-        inside.deeper[c] = middle[c] + (spot[c] - middle[c]) * share
-
-
-@apart
-def move_halfway(inside: Inside, rows: Matrix, r: int) -> bool:
-    """Let the middle lie halfway to the spot, if it was too close to a wall and is not there; whether it moved.  The basis is no longer for this middle."""
-    depths, middle, spot, least, worst = inside.depths, inside.middle, inside.spot, np.inf, np.inf
-    for row in range(r):
-        least = min(least, depths[row])
-        worst = min(worst, 0.5 * (depths[row] + value_at(rows[row], spot)))
-    if r == 0 or not (worst >= 2.0 * least and worst >= 2.0 * SLACK):
-        return False
-    for c in range(len(middle)):
-        middle[c] = 0.5 * (middle[c] + spot[c])
-    for row in range(r + 1):
-        depths[row] = value_at(rows[row], middle)
-    inside.begun = 0
-    return True
+    return (0.5 + 0.5 * middle / (middle - value) if middle < 0.0 else 0.5) / far
 
 
 @inlined
@@ -251,13 +263,39 @@ def _reach(inside: Inside, walls: Matrix, r: int) -> tuple[float, float]:
     return far, depths[r] + (values[r] - depths[r]) / far
 
 
-@apart
+@inlined
+def _move_halfway(inside: Inside, walls: Matrix, r: int) -> bool:
+    """Let the middle lie halfway to the mixture, if it was too close to a wall and is not there; whether it moved."""
+    values, depths, middle, spot = inside.values, inside.depths, inside.middle, inside.spot
+    p, least, worst = len(spot), np.inf, np.inf
+    for row in range(r + 1):
+        total = walls[p, row]
+        for c in range(p):
+            total += walls[c, row] * 0.5 * (middle[c] + spot[c])
+        values[row] = total
+    for row in range(r):
+        least = min(least, depths[row])
+        worst = min(worst, values[row])
+    if r == 0 or not (worst >= 2.0 * least and worst >= 2.0 * SLACK):
+        return False
+    for c in range(p):
+        middle[c] = 0.5 * (middle[c] + spot[c])
+    for row in range(r + 1):
+        depths[row] = values[row]
+    return True
+
+
+@inlined
 def _is_shown(inside: Inside, walls: Matrix, r: int) -> bool:
-    """Whether the spot, pulled to a middle that is deep in the cell, is a point where row r is positive: then that is the point, and a deeper one is found."""
+    """Whether the mixture, pulled to a middle that is deep in the cell, is a point where row r is positive: then that is the point, and a deeper one is found."""
+    middle, spot = inside.middle, inside.spot
     far, value = _reach(inside, walls, r)
     if not value >= SEEN:
         return False
-    show(inside, r, value, far)
+    share = share_of_deeper(inside.depths[r], value, far)
+    for c in range(len(spot)):
+        inside.point[c] = middle[c] + (spot[c] - middle[c]) / far
+        inside.deeper[c] = middle[c] + (spot[c] - middle[c]) * share
     return True
 
 
@@ -318,6 +356,16 @@ def _slack_to_enter(inside: Inside, r: int) -> int:
     return enter
 
 
+@inlined
+def _end(inside: Inside, walls: Matrix, r: int, value: float) -> int:
+    """The answer where no tip and no proof was found: a point, if the middle was too close to a wall."""
+    inside.begun = 0
+    _blend(inside, r)
+    if value >= SEEN and _move_halfway(inside, walls, r) and _is_shown(inside, walls, r):
+        return FEASIBLE
+    return UNCLEAR
+
+
 @apart
 def mix(cell: Cell, outside: Outside, inside: Inside, r: int, deep: bool, narrow: bool) -> int:
     """Whether row r is positive somewhere in the cell of the rows before it, whose middle is known and lies deep in it or not.
@@ -354,8 +402,4 @@ def mix(cell: Cell, outside: Outside, inside: Inside, r: int, deep: bool, narrow
         cell.tally.iterations += 1
         if not _exchange(inside, walls, r, enter):
             break
-    inside.begun = 0
-    _blend(inside, r)
-    if value >= SEEN and move_halfway(inside, cell.rows, r) and _is_shown(inside, walls, r):
-        return FEASIBLE
-    return UNCLEAR
+    return _end(inside, walls, r, value)

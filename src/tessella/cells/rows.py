@@ -107,33 +107,29 @@ def quick_sign(unit_row: Vector, error: float, trusted: float) -> int:
     return -2 if error > trusted * (size + abs(constant)) else -1
 
 
-@compiled
-def add_lines(first: int, lines: int, width: int, matrix: Matrix, rates: Vector, result: Vector) -> None:
-    """Add the first so many lines of a matrix, but for some at the beginning, at these rates to the result; four at a time."""
-    whole = lines - (lines - first) % 4
-    for i in range(first, whole, 4):
-        r0, r1, r2, r3 = rates[i], rates[i + 1], rates[i + 2], rates[i + 3]
-        for c in range(width):
-            result[c] += r0 * matrix[i, c] + r1 * matrix[i + 1, c] + r2 * matrix[i + 2, c] + r3 * matrix[i + 3, c]
-    for i in range(whole, lines):
-        r0 = rates[i]
-        for c in range(width):
-            result[c] += r0 * matrix[i, c]
-
-
 @apart
 def combine(frame: Matrix, combination: Vector, slopes: Vector) -> None:
-    """Put a combination of the frame's rows into ``slopes``."""
+    """Put a combination of the frame's rows into ``slopes``; four rows at a time."""
     p, n = frame.shape
-    if p < 4:
-        for j in range(n):
-            slopes[j] = 0.0
-        add_lines(0, p, n, frame, combination, slopes)
-    else:
+    c = 0
+    if p >= 4:
         r0, r1, r2, r3 = combination[0], combination[1], combination[2], combination[3]
         for j in range(n):
             slopes[j] = r0 * frame[0, j] + r1 * frame[1, j] + r2 * frame[2, j] + r3 * frame[3, j]
-        add_lines(4, p, n, frame, combination, slopes)
+        c = 4
+    else:
+        for j in range(n):
+            slopes[j] = 0.0
+    while c + 4 <= p:
+        r0, r1, r2, r3 = combination[c], combination[c + 1], combination[c + 2], combination[c + 3]
+        for j in range(n):
+            slopes[j] += r0 * frame[c, j] + r1 * frame[c + 1, j] + r2 * frame[c + 2, j] + r3 * frame[c + 3, j]
+        c += 4
+    while c < p:
+        r0 = combination[c]
+        for j in range(n):
+            slopes[j] += r0 * frame[c, j]
+        c += 1
 
 
 @compiled

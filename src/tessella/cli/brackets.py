@@ -50,13 +50,10 @@ class _Notes:
 
 
 def _is_ready(what: str) -> bool:
-    from tessella.estimating import probe  # noqa: PLC0415  loads the compiler
-    from tessella.kernel import simplex  # noqa: PLC0415
-    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
+    from tessella.estimating.descents import Descents  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.warming import ready  # noqa: PLC0415
 
-    if what in {"the counter", "the search"}:
-        return True  # it says itself that it is compiled
-    return is_compiled({"the estimator": probe.probe}.get(what, simplex.solve))
+    return what != "the estimator" or ready(Descents.functions)  # others say themselves that they are compiled
 
 
 def _standing(title: str, now: Analysis, seconds: float) -> Group:

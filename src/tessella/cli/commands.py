@@ -310,8 +310,6 @@ def estimate(  # noqa: PLR0913  one parameter per option
     domain = need_domain(network, box, property_file)
     check_least(workers=workers, seed=seed)
     shown = not (as_json or quiet)
-    if shown:
-        drawing.warn_of_compiling_descents()
     title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
     with drawing.live_estimate(title, shown=shown) as tick:
         found = tessella.estimate(

@@ -263,14 +263,6 @@ def warn_of_compiling() -> None:
     _warn(ready=is_compiled(simplex.solve), what="the LP kernel")
 
 
-def warn_of_compiling_descents() -> None:
-    """The same, for estimating."""
-    from tessella.estimating import probe  # noqa: PLC0415  loads the compiler
-    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
-
-    _warn(ready=is_compiled(probe.probe), what="the estimator")
-
-
 def _warn(*, ready: bool, what: str) -> None:
     if not ready:
         typer.echo(f"Compiling {what}, once on this machine for networks of this kind (seconds to a minute) ...", err=True)

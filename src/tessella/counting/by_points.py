@@ -174,7 +174,7 @@ class ByPoints(ByPrograms):
         question = Question.of(programs.cell, units=units, sets=_SETS, mixtures=mixtures)
         points = Points.of(question, units, MOST_PLANES)
         points.set_keys, points.deep_key = _SETS, 2 * units + _SETS
-        self._walk = programs.replaced(
+        self._walk = programs.with_fields(
             points=points,
             settled=Settled.of(units),
             unclear=HARD,

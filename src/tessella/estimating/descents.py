@@ -1,17 +1,24 @@
-"""Random descents through a tree of regions: what `tessella.estimating.probe` needs, and what it leaves to exact arithmetic."""
+"""Random descents through a tree of regions: what `tessella.estimating.population` needs, and what it leaves to exact arithmetic."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from tessella.cells.old.rows import UNHARMFUL
-from tessella.estimating import probe
-from tessella.kernel.compiling import address
+from tessella.cells.cuts import Outside
+from tessella.cells.primal import raise_row
+from tessella.cells.state import FEASIBLE, Layers, Proofs, Space
+from tessella.cells.vertex import POINTS, Primal, refresh
+from tessella.estimating.features import BASE, CELLS_OF_LEFT, CELLS_OF_NEXT, Describer
+from tessella.estimating.nodes import WIDE, Descent, Nodes
+from tessella.estimating.population import Crowd, Notes, Round, go_rounds
+from tessella.estimating.prefixes import Prefixes
+from tessella.kernel.record import zeros
 from tessella.network import Floats
+from tessella.numerics import EDGE, GOAL, UNHARMFUL
 from tessella.partition.local import LocalBound
 from tessella.partition.settler import Settler
 from tessella.partition.tree import Integers, Tree
@@ -19,12 +26,11 @@ from tessella.partition.tree import Integers, Tree
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
 _AHEAD = 64  # units; wider layers are decided one by one
 _CLASSES = 48  # regressions per layer
-_RECORDS = 16384  # nodes noted in one batch
+_NOTES = 16384  # nodes noted in one batch
 _LARGE = 1 << 25  # bytes of one node's cell; of larger ones only one is kept
-_POOL = 1024  # vertices whose bases are kept
+_RING = 1024  # vertices whose bases are kept
 _CORNERS = 47  # corners of the box that the root knows
 _MOST_EXACT = 256  # cells that exact arithmetic looks at for one prefix
-_NOT_KNOWN = -2.0
 _MANY = 128  # inputs from which on what does not exist is refuted in the first layer's few dimensions
 _FEW = 18  # so many of these at most
 _CUTS = 128  # kept there, in one round
@@ -88,8 +94,8 @@ class Shape:
             buckets[number, left] = len(layer_of) + np.arange(width + 1) * classes // (width + 1)
             layer_of += [number] * classes
             around = widths[max(number - 1, 0) : number + 2] if number else widths[1:2]
-            narrow = max(widths[number:]) <= probe.WIDE
-            lengths.append(probe.BASE + (width + sum(around) + (width if number == 0 else 0) if narrow else 0))
+            narrow = max(widths[number:]) <= WIDE
+            lengths.append(BASE + (width + sum(around) + (width if number == 0 else 0) if narrow else 0))
         return cls(buckets, np.array(layer_of), tuple(lengths), math.log(max(LocalBound(tree)(b""), 1)))
 
     @property
@@ -100,7 +106,7 @@ class Shape:
     def start(self) -> Floats:
         """Predictions before anything is learned: hyperplanes in general position, somewhat fewer."""
         theta = np.zeros((len(self.layer_of), self.longest + 1))
-        theta[:, [1, 3]] = 0.7
+        theta[:, [CELLS_OF_LEFT, CELLS_OF_NEXT]] = 0.7
         theta[:, -1] = self.most
         return theta
 
@@ -156,140 +162,42 @@ class Descents:
         Whether linear programs wait until a node is chosen; None for where refutations in few dimensions tell most of what they would.
     """
 
+    functions = (go_rounds, raise_row, refresh)  # the compiled code that descents call
+
     def __init__(self, tree: Tree, *, population: int = 2, lazy: bool | None = None) -> None:
         """Lay out the network in plain arrays and find the root's vertex."""
         scaled = tree.scaled
-        units, domain = tree.units, len(scaled.constants)
         first, inputs = scaled.weights[0].shape
         self.shape, self.answers = Shape.of(tree), Answers(tree)
-        self._identity = first + domain >= inputs
         normals = np.vstack([scaled.weights[0], scaled.normals])
-        sizes = np.abs(normals).sum(axis=1)
-        if self._identity:
-            frame, base = np.eye(inputs), normals
-        else:
-            frame = normals / np.where(sizes > 0.0, sizes, 1.0)[:, None]
-            base = np.diag(sizes)
-        p = len(frame)
-        widths = [len(bias) for bias in scaled.biases]
-        offsets = np.concatenate([[0], np.cumsum(widths)])
-        starts = np.concatenate([[0, 0], np.cumsum([weight.size for weight in scaled.weights[1:]])])
-        rectified = np.concatenate(scaled.rectified)
-        most = domain + units + 2
-        basis = min(p, inputs, most) + 1
-        cell = 8 * (most * (p + 2) + len(rectified) * (p + 2) + basis * basis + probe.POINTS * p) + 4 * inputs
-        population = population if cell * 4 * population < _LARGE * 8 else 1
-        slots = 4 * population + 2
-        longest = max(inputs, p, basis, most, probe.POINTS, _CUTS, *widths) + 1
-        self._counters, self._doors = np.zeros(16, dtype=np.int64), np.zeros(4, dtype=np.int64)
-        self._program: tuple[Any, ...] = (
-            self._identity,
-            frame @ frame.T,
-            np.ascontiguousarray(frame),
-            np.ascontiguousarray(frame, dtype=np.float32),
-            np.ascontiguousarray(frame.T),
-            np.zeros((slots + 1, most, p + 2)),
-            np.zeros((slots + 1, 3, max(basis, 2)), dtype=np.int64),
-            np.zeros((slots + 2, basis, basis)),
-            np.zeros((slots + 1, p + basis)),
-            np.ones((slots + 1, inputs), dtype=np.float32),
-            np.zeros((8, longest)),
-            np.zeros(max(inputs, probe.POINTS) + 8, dtype=np.int64),
-            np.zeros((3, max(inputs, probe.LANES)), dtype=np.float32),
-            self._counters,
+        space = Space.of(normals, in_inputs=len(normals) >= inputs)
+        rows, layers = space.rows_of(normals), Layers.of(scaled)
+        population = population if 4 * population * _cell_bytes(tree, space) < 8 * _LARGE else 1
+        descent = _descent(tree, space, layers, 4 * population + 2)
+        self._round = Round(
+            descent=descent,
+            describer=Describer.of(int(layers.width.max()), space.dimensions),
+            notes=Notes.of(_NOTES, self.shape.longest),
+            prefixes=Prefixes.of(tree.units),
+            crowd=Crowd.of(4 * population + 2),
+            buckets=self.shape.buckets,
+            theta=self.shape.start(),
+            seed=np.zeros(1, dtype=np.uint64),
+            split_values=zeros(POINTS),
+            root=4 * population + 2,
+            population=population,
+            lazy=descent.refutes if lazy is None else lazy,
         )
-        look = np.array([width <= _AHEAD for width in widths])
-        look[0] = look[0] and inputs <= _FEW_INPUTS
-        self._layers: tuple[Any, ...] = (
-            np.flatnonzero(rectified).astype(np.int64),
-            np.stack([offsets[:-1], widths, starts[:-1]], axis=1).astype(np.int64),
-            np.concatenate([np.zeros(0), *(weight.ravel() for weight in scaled.weights[1:])]),
-            np.concatenate(scaled.biases),
-            rectified.astype(np.int8),
-            look.astype(np.int8),
-            np.zeros((slots, len(rectified), p + 1)),
-            np.zeros((slots, len(rectified))),
-        )
-        self._nodes: tuple[Any, ...] = (
-            np.zeros((slots + 1, probe.NODE), dtype=np.int64),
-            np.zeros((slots, len(rectified)), dtype=np.int8),
-            np.zeros((slots, len(rectified)), dtype=np.int64),
-            np.zeros((slots, most), dtype=np.int64),
-            np.zeros((slots + 1, p, probe.POINTS)),
-            np.zeros((slots + 1, probe.POINTS), dtype=np.int64),
-            np.zeros((_POOL + probe.POINTS, 2, basis + 1), dtype=np.int64),
-            np.zeros((_POOL + probe.POINTS, inputs), dtype=np.int8),
-            np.zeros((2 * probe.WIDE, probe.POINTS)),
-            np.zeros(max(*widths, 2), dtype=np.int64),
-        )
-        self._features = np.zeros((_RECORDS, self.shape.longest), dtype=np.float32)
-        self._origin, self._leaves = np.zeros((_RECORDS, 3), dtype=np.int64), np.zeros(_RECORDS)
-        self._crowd, self._scores = np.zeros(3 * slots, dtype=np.int64), np.zeros((7, 2 * slots))
-        self._used, self._seed = np.zeros(slots, dtype=np.int8), np.zeros(1, dtype=np.uint64)
-        self._needed = np.zeros(units + 1, dtype=np.int8)
-        self._keys, self._worth = np.zeros((1025, 2), dtype=np.uint64), np.full(1024, _NOT_KNOWN)
-        self._proofs = (np.full((2 * len(rectified), basis + 2), -1, dtype=np.int64), np.zeros((2 * len(rectified), basis + 2)))
-        few = not self._identity and inputs >= _MANY and p <= _FEW
-        self._low = (
-            np.zeros((p + 3 if few else 0, most)),
-            np.full((2 * len(rectified) + 1, p), -1, dtype=np.int64),
-            np.zeros((p + 1, _CUTS)),
-            np.zeros(p, dtype=np.int64),
-            np.zeros((p + 3, p)),
-        )
-        self._logs = _logarithms(max(widths), p)
-        self._options = np.array([population, few if lazy is None else lazy, 0], dtype=np.int64)
-        rows = np.column_stack([base[:first], scaled.biases[0]])
-        held = self._root(slots, base[first:], scaled.constants, tree.domain_errors)
-        child = (*self._nodes[:9], *self._proofs)
-        off = (False, False)
-        self._doors[probe.CHILD] = address(
-            probe.child_of, self._doors, 0, 0, 0, 0, self._layers[1], *self._layers[6:], *child, *self._program
-        )
-        self._doors[probe.SETTLE] = address(
-            probe.settle, self._doors, 0, *off, *self._layers[1:], *child, *self._low, *self._program
-        )
-        self._doors[probe.ROUND] = address(probe.round_of, self._doors, self._options, *self._round(self.shape.start()))
-        self._frame: tuple[Any, ...] = (held, slots, np.ascontiguousarray(rows), tree.errors)
-
-    def _root(self, root: int, normals: Floats, constants: Floats, errors: Floats) -> int:
-        """A vertex of the domain; how many of its inequalities are rows."""
-        identity, gram, frame, light, columns, rows, *state, counters = self._program
-        lists, inverse, places, sides, scratch, _order, _prices = state
-        program = (identity, frame, light, columns, rows, *state, self._nodes[0], *self._nodes[4:8], counters)
-        self._doors[probe.CLIMB] = address(probe.climb, 0, 0, probe.GOAL, False, *program)  # noqa: FBT003
-        p, held = len(gram), 0
-        self.starts = bool(probe.refresh(root, 0, identity, frame, columns, rows, lists, inverse, places, sides, scratch))
-        for normal, constant, error in zip(normals, constants, errors, strict=True):
-            if np.any(normal != 0.0):
-                row, size = rows[root, held], np.abs(normal).sum() + abs(constant)
-                row[:p], row[p] = normal / size, constant / size
-                row[p + 1] = max(row[:p] @ gram @ row[:p], 1e-30)
-                found = probe.climb(root, held, probe.GOAL, False, *program)  # noqa: FBT003
-                self.starts = self.starts and found == probe.FEASIBLE and bool(error <= UNHARMFUL * size)
-                held += 1
-        self._corners(root, rows[root, :held])
-        return held
-
-    def _corners(self, root: int, rows: Floats) -> None:
-        """Points of the root: corners of the box that are furthest in random directions, with their (empty) bases."""
-        node, _status, _row_of, _codes, points, _names, pool, ends = self._nodes[:8]
-        frame = self._program[2]
-        p, size = len(frame), len(pool) - probe.POINTS
-        node[root, :] = 0
-        pool[size:, 0, 0] = np.arange(-probe.POINTS, 0)
-        sides = np.where(np.random.default_rng(p).standard_normal((_CORNERS, p)) @ frame > 0.0, 1, -1)
-        places = probe.EDGE * sides @ frame.T
-        for side, place in zip(sides, places, strict=True):
-            if (rows[:, :p] @ place + rows[:, p] >= probe.GOAL).all():
-                known = node[root, probe.KNOWN]
-                points[root, :, known], ends[size + known] = place, side
-                node[root, probe.KNOWN] += 1
+        root = self._round.root
+        descent.nodes.combined[root, :first] = np.column_stack([rows[:first], scaled.biases[0]])
+        descent.nodes.errors[root, :first] = tree.errors
+        self.starts = _find_vertex(descent, root, rows[first:], scaled.constants, tree.domain_errors)
+        _add_corners(descent, root)
 
     @property
     def tests(self) -> int:
         """How many linear programs were solved."""
-        return int(self._counters[probe.TESTS])
+        return self._round.descent.primal.tally.tests
 
     def rounds(self, first: int, count: int, base: int, theta: Floats) -> Batch:
         """Some rounds; the same numbers and base give the same results.
@@ -303,73 +211,102 @@ class Descents:
         theta
             What leaves are predicted from.
         """
-        results, done = np.zeros(count), 0
-        self._counters[probe.RECORDS] = 0
+        results, done, notes = np.zeros(count), 0, self._round.notes
+        notes.count = 0
         if not self.starts:  # the domain itself is thin
             worth, done = self.answers(b""), count
             results[:] = math.log(worth) if worth else -math.inf
         while done < count:
-            done += self._probe(first + done, results[done:], base, theta, single=False)
-        held = int(self._counters[probe.RECORDS])
-        records = Records(self._features[:held].copy(), self._origin[:held].copy(), self._leaves[:held].copy())
-        return Batch(results, records)
+            done += self._go(first + done, results[done:], base, theta, single=False)
+        held = notes.count
+        origin = np.stack([notes.bucket[:held], notes.parent[:held], notes.split[:held]], axis=1)
+        return Batch(results, Records(notes.features[:held].copy(), origin, notes.leaves[:held].copy()))
 
     def leaf(self, number: int, base: int, theta: Floats) -> tuple[float, bytes, int]:
         """One leaf: the logarithm of its weight, its prefix, and how many regions are behind that."""
-        result = np.zeros(1)
-        self._counters[probe.RECORDS] = 0
-        while not self._probe(number, result, base, theta, single=True):
+        result, crowd, descent = np.zeros(1), self._round.crowd, self._round.descent
+        self._round.notes.count = 0
+        while not self._go(number, result, base, theta, single=True):
             pass
-        slot = int(self._crowd[0])
-        signs = self._nodes[1][slot][self._layers[0]][: self._counters[probe.LENGTH]]
-        return float(result[0]), bytes(signs), int(self._scores[6, slot])
+        drawn = int(crowd.members[0])
+        signs = descent.nodes.status[drawn][descent.layers.unit_of][: self._round.prefixes.length]
+        return float(result[0]), bytes(signs), int(crowd.leaves[drawn])
 
-    def _probe(self, first: int, results: Floats, base: int, theta: Floats, *, single: bool) -> int:
-        """Rounds until all are done or a prefix is needed, which is then looked up."""
-        self._options[probe.SINGLE] = single
-        done = probe.probe(
-            self._doors,
-            first,
-            len(results),
-            np.array([base], dtype=np.uint64),
-            results,
-            self._options,
-            *self._frame,
-            *self._round(theta),
-        )
+    def _go(self, first: int, results: Floats, base: int, theta: Floats, *, single: bool) -> int:
+        """Rounds until all are done or a prefix is to be asked about, which is then looked up; how many are done."""
+        self._round.theta, self._round.single = np.ascontiguousarray(theta), single
+        done = int(go_rounds(self._round, first, np.array([base], dtype=np.uint64), results))
         if done < len(results):
-            prefix = bytes(self._needed[: self._counters[probe.NEEDED]])
-            self._learn(self._keys[-1].copy(), self.answers(prefix))
-        return int(done)
-
-    def _round(self, theta: Floats) -> tuple[Any, ...]:
-        """What a round needs to know."""
-        value = (self._logs, self.shape.buckets, theta, self._features, self._origin, self._leaves)
-        crowd = (self._used, self._crowd, self._scores, self._needed, self._keys, self._worth, self._seed)
-        return (*self._layers, *self._nodes, *value, *crowd, *self._proofs, *self._low, *self._program)
-
-    def _learn(self, key: npt.NDArray[np.uint64], worth: int) -> None:
-        """Put an answer into the table, which is kept half empty."""
-        if 2 * len(self.answers) > len(self._worth):
-            keys, known = self._keys, self._worth
-            self._keys, self._worth = np.zeros((4 * len(known) + 1, 2), dtype=np.uint64), np.full(4 * len(known), _NOT_KNOWN)
-            for old, value in zip(keys[:-1][known >= 0.0], known[known >= 0.0], strict=True):
-                self._insert(old, value)
-        self._insert(key, float(worth))
-
-    def _insert(self, key: npt.NDArray[np.uint64], worth: float) -> None:
-        place, size = int(key[0]) % len(self._worth), len(self._worth)
-        while self._worth[place] >= 0.0:
-            place = (place + 1) % size
-        self._keys[place], self._worth[place] = key, worth
+            prefixes = self._round.prefixes
+            prefixes.learn(self.answers(prefixes.prefix))
+        return done
 
 
-def _logarithms(width: int, dimension: int) -> Floats:
-    """Log of sum(C(n, j), j <= r), for n up to a width and r up to a dimension."""
-    table = np.zeros((width + 1, min(width, dimension) + 1))
-    factorial = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, width + 1)))])
-    for n in range(width + 1):
-        r = np.arange(table.shape[1])
-        terms = np.where(r <= n, factorial[n] - factorial[np.minimum(r, n)] - factorial[np.maximum(n - r, 0)], -np.inf)
-        table[n] = np.logaddexp.accumulate(terms)
-    return table
+def _most_tight(tree: Tree, space: Space) -> int:
+    """Rows of a basis, at most, and one more."""
+    return min(space.dimensions, space.inputs, _most_rows(tree)) + 1
+
+
+def _most_rows(tree: Tree) -> int:
+    """Rows of a cell, at most, and one that is asked about."""
+    return len(tree.scaled.constants) + tree.units + 2
+
+
+def _cell_bytes(tree: Tree, space: Space) -> int:
+    """About how much memory a node takes."""
+    units, p, basis = sum(map(len, tree.scaled.biases)), space.dimensions, _most_tight(tree, space)
+    return 8 * ((_most_rows(tree) + units) * (p + 2) + basis * basis + POINTS * p) + 4 * space.inputs
+
+
+def _descent(tree: Tree, space: Space, layers: Layers, slots: int) -> Descent:
+    """What nodes are settled and split with, for so many of them and the root."""
+    units, widest, rows = len(layers.rectified), int(layers.width.max()), _most_rows(tree)
+    p, tight = space.dimensions, _most_tight(tree, space)
+    refutes = not space.in_inputs and space.inputs >= _MANY and p <= _FEW
+    ahead = layers.width <= _AHEAD
+    ahead[0] = ahead[0] and space.inputs <= _FEW_INPUTS
+    return Descent(
+        layers=layers,
+        ahead=ahead.astype(np.int8),
+        nodes=Nodes.of(slots + 1, units, rows, p),
+        primal=Primal.of(space, nodes=slots + 1, rows=rows, most_tight=tight, widest=widest, ring=_RING),
+        proofs=Proofs.of(2 * units, tight),
+        refutes=refutes,
+        outside=Outside.of(p, rows, _CUTS) if refutes else Outside.empty(),
+        recalled=np.full((2 * units + 1 if refutes else 0, p), -1, dtype=np.int64),
+        values=zeros(2 * WIDE, POINTS),
+        own_names=zeros(POINTS, kind=np.int64),
+    )
+
+
+def _find_vertex(descent: Descent, root: int, normals: Floats, constants: Floats, errors: Floats) -> bool:
+    """Put the domain's inequalities on the root's stack and find a vertex; whether there is one, and the inequalities are not lost in rounding."""
+    primal, nodes, p = descent.primal, descent.nodes, descent.primal.space.dimensions
+    starts, depth = bool(refresh(primal, root, 0)), 0
+    for normal, constant, error in zip(normals, constants, errors, strict=True):
+        if np.any(normal != 0.0):
+            row, size = primal.rows[root, depth], np.abs(normal).sum() + abs(constant)
+            row[:p], row[p] = normal / size, constant / size
+            row[p + 1], row[p + 2] = max(row[:p] @ primal.space.gram @ row[:p], 1e-30), error / size
+            found = raise_row(primal, root, depth, GOAL, False)  # noqa: FBT003  compiled functions take no keywords
+            starts = starts and found == FEASIBLE and bool(error <= UNHARMFUL * size)
+            depth += 1
+    nodes.depth[root] = depth
+    return starts
+
+
+def _add_corners(descent: Descent, root: int) -> None:
+    """Points of the root: corners of the box that are furthest in random directions, with their (empty) bases."""
+    points, frame, rows = (
+        descent.primal.points,
+        descent.primal.space.frame,
+        descent.primal.rows[root, : descent.nodes.depth[root]],
+    )
+    p, ring = len(frame), len(points.owners) - POINTS
+    points.known[root] = 0
+    sides = np.where(np.random.default_rng(p).standard_normal((_CORNERS, p)) @ frame > 0.0, 1, -1)
+    for side, place in zip(sides, EDGE * sides @ frame.T, strict=True):
+        if (rows[:, :p] @ place + rows[:, p] >= GOAL).all():
+            known = points.known[root]
+            points.places[root, :, known], points.sides[ring + known] = place, side
+            points.known[root] += 1

@@ -12,12 +12,12 @@ import numpy as np
 from tessella import options
 from tessella.counting.count import Count, Status, count
 from tessella.counting.schedule import prepare
-from tessella.domain import Box, Domain, check_fit
+from tessella.domain import Domain, check_fit
 from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
 from tessella.estimating.wide import is_large
-from tessella.kernel import meter
+from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.partition.tree import Tree
@@ -30,7 +30,6 @@ _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: 
 _SAFE = 1e-9  # relative: more than the rounding of all logarithms
 _LARGEST = 1000.0  # log2 of what is returned as a floating-point number
 _SECONDS = 2.0  # for an estimate, if nothing else is said
-_FEW = 6  # free inputs up to which regions are counted by vertices
 _TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how far it comes, and to end
 _MOSTLY = 0.5  # part of the tree that must be done in the first, to go for the second
 
@@ -246,7 +245,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     tree = Tree.of(known)
     tries = counting and probes is None and not is_large(tree) and tree.units > 0 and domain.free_dim > 0
     if not is_large(tree):
-        _prepare(many=domain.free_dim > _FEW)
+        warming.load(Descents.functions)
         if tries and executor is None:
             prepare(tree)
     unlimited = seconds is None and probes is not None
@@ -290,21 +289,6 @@ def estimate(  # noqa: PLR0913  one keyword per option
         status,
         meter.compile_seconds() - compiled,
     )
-
-
-_prepared: set[bool] = set()
-
-
-def _prepare(*, many: bool) -> None:
-    """Compile, or load what is compiled, once per process and in this thread, so that Ctrl-C ends it; the seconds that it took do not count."""
-    if many in _prepared:
-        return
-    inputs = 2 * _FEW if many else 1
-    with meter.making_ready():
-        net = Network.from_arrays([(np.ones((1, inputs)), [0.0])], relu_output=True)
-        descents = Descents(Tree(net, Box.cube(-1.0, 1.0, inputs)), population=1)
-        descents.rounds(0, 1, 0, descents.shape.start())
-    _prepared.add(many)
 
 
 def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked

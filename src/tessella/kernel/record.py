@@ -280,7 +280,7 @@ class Record:
         msg = f"{type(self).__name__} holds memory of this process; send what it is made from"
         raise TypeError(msg)
 
-    def replaced(self, **changes: Any) -> Self:
+    def with_fields(self, **changes: Any) -> Self:
         """A copy with other fields; arrays are shared."""
         kept = {name: getattr(self, name) for name in self.kind().fields}
         return type(self)(**{**kept, **changes})

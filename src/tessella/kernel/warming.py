@@ -76,7 +76,11 @@ def _compile_at_once(wanted: tuple[Function, ...], progress: Progress) -> None:
         waiting.clear()
         for helper in helpers:
             helper.kill()
-            helper.wait()
+        for thread in threads:
+            if thread.ident is not None:
+                thread.join()
+        for helper in helpers:
+            helper.communicate()  # closes its pipes
     progress(len(done), len(wanted))
 
 
