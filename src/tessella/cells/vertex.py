@@ -54,13 +54,14 @@ class Vertices(Record):
     def of(cls, nodes: int, space: Space, most_tight: int) -> "Vertices":
         """With all inputs at their upper ends."""
         p, n = space.frame.shape
+        line = -(-most_tight // 8) * 8  # whole cache lines: inverting rows across them stalled for milliseconds now and then
         return cls(
             tight=zeros(nodes, most_tight, kind=np.int64),
             basic=zeros(nodes, most_tight, kind=np.int64),
             size=zeros(nodes, kind=np.int64),
             age=zeros(nodes, kind=np.int64),
-            inverse=zeros(nodes, most_tight, most_tight),
-            square=zeros(most_tight, most_tight),
+            inverse=zeros(nodes, most_tight, line),
+            square=zeros(most_tight, line),
             places=zeros(nodes, p),
             values=zeros(nodes, most_tight),
             sides=aligned(np.ones((nodes, n), dtype=np.float32)),
