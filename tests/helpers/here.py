@@ -12,9 +12,6 @@ class Here:
     probes = 5
     wait_share = 0.0  # part of the time to let pass before it tells how it stands
 
-    def __init__(self, known):
-        self.known = known
-
     def __enter__(self):
         return self
 
