@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import NetworkError, OptionError
+from tessella.result import Counted
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -18,6 +19,7 @@ Sparse: TypeAlias = Any  # a scipy.sparse.csr_array; scipy has no types of its o
 Weight: TypeAlias = Floats | Sparse
 
 
+COMPARISON = "comparison in a larger maximum"  # a kind of units: of those that find the largest of more than two
 _LONG = 16  # layers; longer shapes are not written out
 
 
@@ -200,6 +202,10 @@ class Source:
         At how many seeded points the network was compared with its source.
     difference
         The largest difference found there, relative to the size of the outputs.
+    units
+        What the source calls the units that have two sides, such as ``(("LeakyReLU", 32), ("ReLU", 100))``, and how many there are of each.
+    notes
+        What a reader should know: what was left off, and what was written in another way.
     """
 
     kind: str
@@ -207,6 +213,8 @@ class Source:
     input_shape: tuple[int, ...] = ()
     points: int = 0
     difference: float = 0.0
+    units: tuple[tuple[str, int], ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -313,6 +321,12 @@ class Network:
     def parameters(self) -> int:
         """Number of stored weights and biases."""
         return sum(layer.parameters for layer in self.layers)
+
+    @property
+    def counted(self) -> Counted:
+        """What tells its regions apart: the sides of its ReLUs, or of all comparisons in its maxima of more than two."""
+        compares = self.source is not None and any(kind == COMPARISON for kind, _ in self.source.units)
+        return Counted.COMPARISONS if compares else Counted.REGIONS
 
     @property
     def fingerprint(self) -> str:

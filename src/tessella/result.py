@@ -27,6 +27,7 @@ class Counted(StrEnum):
     """What is counted."""
 
     REGIONS = "full-dimensional regions"
+    COMPARISONS = "full-dimensional regions, told apart by every comparison of their maxima"
     PATTERNS = "non-empty activation patterns"
     PIECES = "distinct affine pieces"
     SOLUTIONS = "solutions on the binary variables"

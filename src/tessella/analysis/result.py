@@ -16,7 +16,6 @@ from tessella.probable.result import MIPBound
 from tessella.result import (
     SCHEMA,
     Bound,
-    Counted,
     Side,
     encode_int,
     format_confidence,
@@ -168,15 +167,16 @@ class Analysis:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """Each a claim of its own, from the lowest to the highest; one if the count is exact."""
+        counted = self.network.counted
         if self.exact is not None:
-            return (Bound(self.exact, Side.EXACT, method="analysis", seconds=self.seconds),)
+            return (Bound(self.exact, Side.EXACT, counted, "analysis", seconds=self.seconds),)
         claims = [(self.proved_lower, Side.LOWER, self.proved_method, 1.0)]
         if self.probable_lower > self.proved_lower:
             claims.append((self.probable_lower, Side.LOWER, self.probable_method, self.confidence))
         if self.mean is not None:
             claims.append((self.mean, Side.ESTIMATE, "descents", 0.0))
         claims.append((self.upper, Side.UPPER, self.upper_method, 1.0))
-        return tuple(Bound(value, side, method=name, confidence=sure, seconds=self.seconds) for value, side, name, sure in claims)
+        return tuple(Bound(value, side, counted, name, sure, self.seconds) for value, side, name, sure in claims)
 
     @property
     def proved_method(self) -> str:
@@ -260,7 +260,7 @@ class Analysis:
                 "estimate": None if self.mean is None else maps(self.mean),
                 "upper": maps(self.upper),
             },
-            "counted": Counted.REGIONS,
+            "counted": self.network.counted,
             "bounds": [bound.to_dict() for bound in self.bounds],
             "stability": _stability(self.stability),
             "upper_bounds": None if self.upper_bounds is None else _without_past(self.upper_bounds.to_dict(), past),

@@ -21,7 +21,7 @@ from tessella.network import Network
 from tessella.parallel import Workforce
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
-from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_count, format_maps, maps, provenance
+from tessella.result import SCHEMA, Bound, Side, encode_int, format_count, format_maps, maps, provenance
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.empirical import empirical
@@ -125,7 +125,8 @@ class Count:
         ends = [(self.lower, Side.LOWER, 1.0), (self.upper, Side.UPPER, 1.0)]
         if self.exact is not None:
             ends = [(self.exact, Side.EXACT, 1.0)] if self.proved else [ends[0], (self.exact, Side.ESTIMATE, 0.0)]
-        return tuple(Bound(value, side, method=self.method, confidence=sure, seconds=self.seconds) for value, side, sure in ends)
+        counted, method = self.network.counted, self.method
+        return tuple(Bound(value, side, counted, method, sure, self.seconds) for value, side, sure in ends)
 
     def __repr__(self) -> str:
         """One line a person can read."""
@@ -149,7 +150,7 @@ class Count:
             "exact": None if self.exact is None else encode_int(self.exact),
             "proved": self.proved,
             "maps": self.maps,
-            "counted": Counted.REGIONS,
+            "counted": self.network.counted,
             "method": self.method,
             "status": self.status,
             "share": self.share,

@@ -21,7 +21,7 @@ from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.partition.tree import Tree
-from tessella.result import SCHEMA, Bound, Counted, Side, encode_int, format_confidence, format_count, maps, provenance
+from tessella.result import SCHEMA, Bound, Side, encode_int, format_confidence, format_count, maps, provenance
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
@@ -133,11 +133,12 @@ class Estimate:
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """Each a claim of its own: what the count is at least, and about; or exactly."""
+        counted, seconds = self.network.counted, self.seconds
         if self.exact is not None:
-            return (Bound(self.exact, Side.EXACT, method="count", seconds=self.seconds),)
+            return (Bound(self.exact, Side.EXACT, counted, "count", seconds=seconds),)
         return (
-            Bound(self.lower, Side.LOWER, method="betting", confidence=self.confidence, seconds=self.seconds),
-            Bound(round(self.mean), Side.ESTIMATE, method="descents", confidence=0.0, seconds=self.seconds),
+            Bound(self.lower, Side.LOWER, counted, "betting", self.confidence, seconds),
+            Bound(round(self.mean), Side.ESTIMATE, counted, "descents", 0.0, seconds),
         )
 
     def __repr__(self) -> str:
@@ -161,7 +162,7 @@ class Estimate:
             "confidence": self.confidence,
             "markov": encode_int(self.markov),
             "exact": None if self.exact is None else encode_int(self.exact),
-            "counted": Counted.REGIONS,
+            "counted": self.network.counted,
             "probes": self.probes,
             "thin": self.thin,
             "undecided": self.undecided,

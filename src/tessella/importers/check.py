@@ -52,4 +52,6 @@ def checked(
             f"at most {tolerances.conversion:g} is accepted. Please report this model."
         )
         raise ConversionMismatch(msg)
-    return replace(network, source=replace(source, points=points, difference=difference))
+    traced = network.source or source
+    source = replace(source, points=points, difference=difference, units=traced.units, notes=traced.notes)
+    return replace(network, source=source)

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from tessella.errors import UnsupportedModel
-from tessella.importers.linear_maps import average_pool, convolution, identity, kronecker
+from tessella.importers.activations import largest
+from tessella.importers.linear_maps import average_pool, check_size, convolution, identity, kronecker, windows
 from tessella.importers.trace import Tensor, Trace
 from tessella.network import Floats, Sparse
 
@@ -71,6 +73,21 @@ def pool_average(  # noqa: PLR0913  as many as the operator has
         divisor=divisor,
     )
     return _per_example(trace, tensor, matrix, shape)
+
+
+def pool_maximum(trace: Trace, tensor: Tensor, kernel: Sequence[int], window: Window, *, ceil_mode: bool = False) -> Tensor:
+    """Max pooling of (batch, channels, ...); padding never wins."""
+    if len(tensor.shape) != len(kernel) + 2:
+        msg = f"a pooling over {len(kernel)} axes cannot read a tensor of shape {tensor.shape}"
+        raise UnsupportedModel(msg)
+    batch, channels, *spatial = tensor.shape
+    index, positions = windows(
+        spatial, kernel, strides=window.strides, pads=window.pads, dilations=window.dilations, ceil_mode=ceil_mode
+    )
+    check_size(batch * channels * index.size, "a max pooling's windows")
+    offsets = np.arange(batch * channels)[:, None, None] * prod(spatial)
+    groups = np.where(index >= 0, index + offsets, -1)
+    return largest(trace, tensor, groups.reshape(-1, index.shape[1])).reshape((batch, channels, *positions))
 
 
 def _per_example(trace: Trace, tensor: Tensor, matrix: Sparse, shape: tuple[int, ...]) -> Tensor:

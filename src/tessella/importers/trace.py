@@ -10,17 +10,20 @@ element instead of one per element of everything it was summed from.  A linear m
 sides is kept as a layer of its own, because bounds profit from knowing it.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from tessella.errors import UnsupportedModel
+from tessella.errors import UnsupportedModel, UnsupportedOperator
 from tessella.importers.linear_maps import LARGEST_MATRIX, check_size, diagonal, identity, kronecker, sparse, stacked
-from tessella.network import Floats, Layer, Network, Sparse
+from tessella.network import Floats, Layer, Network, Source, Sparse
 
+RELU = "ReLU"
 _DENSE_BELOW = 50_000  # entries; smaller weights are always dense
 _SPARSE_BELOW = 0.2  # density
 
@@ -37,8 +40,8 @@ class Signal:
         The layer that computes it; 0 for the input.
     definition
         What it is computed from; None for the input.
-    rectified
-        Whether a ReLU follows.
+    kind
+        What its units are, such as ``"ReLU"``; empty for linear ones.
     junction
         Whether it may be replaced by its definition where that is read in its own layer.
     number
@@ -48,9 +51,14 @@ class Signal:
     size: int
     layer: int
     definition: "Tensor | None" = None
-    rectified: bool = False
+    kind: str = ""
     junction: bool = False
     number: int = 0
+
+    @property
+    def rectified(self) -> bool:
+        """Whether a ReLU follows."""
+        return bool(self.kind)
 
     @property
     def level(self) -> int:
@@ -176,6 +184,36 @@ def concatenate(tensors: Sequence[Tensor], axis: int) -> Tensor:
     return Tensor((int(starts[-1]),), terms, np.concatenate([t.constant for t in tensors])).take(index)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """What a model makes of a tensor at its end, such as probabilities, without changing where the tensor is linear.
+
+    Nothing but the model's output, and what moves its elements about, may read it.
+
+    Parameters
+    ----------
+    tensor
+        The last values that are piecewise linear in the input.
+    left_off
+        The names of the operators that follow.
+    name
+        What the model calls the tensor, so that both can be compared.
+    """
+
+    tensor: Tensor
+    left_off: tuple[str, ...]
+    name: str = ""
+
+    def then(self, operator: str) -> "Ended":
+        """The same with one operator more at the end."""
+        return replace(self, left_off=(*self.left_off, operator))
+
+    def refuse(self) -> NoReturn:
+        """Say that something reads this which is no end."""
+        msg = f"reads the result of {self.left_off[0]}, which is not piecewise linear; only where it ends the model can it be left off"
+        raise UnsupportedOperator(msg)
+
+
 class Trace:
     """Operations that make new signals, and the way from signals to layers."""
 
@@ -190,19 +228,31 @@ class Trace:
         self._input = Signal(prod(shape), 0)
         self.input = self._read(self._input, shape)
 
-    def _signal(self, tensor: Tensor, *, rectified: bool = False, junction: bool = False) -> Tensor:
+    def _signal(self, tensor: Tensor, *, kind: str = "", junction: bool = False) -> Tensor:
         """Give a tensor units of its own."""
         self._signals += 1
-        signal = Signal(tensor.size, tensor.level + 1, tensor, rectified, junction, self._signals)
+        signal = Signal(tensor.size, tensor.level + 1, tensor, kind, junction, self._signals)
         return self._read(signal, tensor.shape)
 
     @staticmethod
     def _read(signal: Signal, shape: tuple[int, ...]) -> Tensor:
         return Tensor(shape, {signal: identity(signal.size)}, np.zeros(signal.size))
 
-    def relu(self, tensor: Tensor) -> Tensor:
-        """Rectify every element."""
-        return self._signal(tensor, rectified=True)
+    def relu(self, tensor: Tensor, kind: str = RELU) -> Tensor:
+        """Rectify every element.
+
+        Parameters
+        ----------
+        tensor
+            What to rectify.
+        kind
+            What the model itself calls these units; `Source.units` counts them by it.
+        """
+        return self._signal(tensor, kind=kind)
+
+    def held(self, tensor: Tensor) -> Tensor:
+        """The same values, to be read in a later layer too: as units of their own, if these are fewer than what the values are computed from."""
+        return tensor if sum(signal.size for signal in tensor.terms) <= tensor.size else self._signal(tensor, junction=True)
 
     def add(self, left: Tensor, right: Tensor) -> Tensor:
         """Add two branches, broadcasting."""
@@ -211,10 +261,7 @@ class Trace:
         terms = dict(left.terms)
         for signal, matrix in right.terms.items():
             terms[signal] = terms[signal] + matrix if signal in terms else matrix
-        total = Tensor(shape, terms, left.constant + right.constant)
-        if sum(signal.size for signal in terms) <= total.size:
-            return total
-        return self._signal(total, junction=True)
+        return self.held(Tensor(shape, terms, left.constant + right.constant))
 
     def linear(self, tensor: Tensor, matrix: Sparse, shape: tuple[int, ...]) -> Tensor:
         """Apply a linear map of the flattened tensor; what squeezes through few dimensions becomes a layer."""
@@ -249,9 +296,11 @@ class Trace:
             matrix = kronecker(identity(prod(outer)), weight, identity(columns))
         return self.linear(tensor, matrix, shape)
 
-    def network(self, output: Tensor) -> Network:
-        """Lay everything that the output needs out in layers."""
-        return _Layout(self._input, output).network()
+    def network(self, output: "Tensor | Ended") -> Network:
+        """Lay everything that the output needs out in layers; its source says what kinds of units there are and what was left off."""
+        notes = tuple(f"{name} at the end is left off: it changes no region" for name in getattr(output, "left_off", ()))
+        layout = _Layout(self._input, output.tensor if isinstance(output, Ended) else output)
+        return replace(layout.network(), source=Source("", "", units=layout.units, notes=notes))
 
 
 def _check_product(left: int, right: int, *shapes: tuple[int, ...]) -> None:
@@ -291,6 +340,14 @@ class _Layout:
             if signal.rectified and same and (matrix.diagonal() == 1.0).all():
                 return signal
         return Signal(output.size, output.level + 1, output)
+
+    @property
+    def units(self) -> tuple[tuple[str, int], ...]:
+        """How many units there are of each kind, those of no kind being linear."""
+        counts = Counter[str]()
+        for signal, _ in (pair for pairs in self.computes.values() for pair in pairs):
+            counts[signal.kind] += signal.size
+        return tuple((kind, count) for kind, count in sorted(counts.items()) if kind)
 
     def network(self) -> Network:
         held, layers = [self.source], list[Layer]()

@@ -23,7 +23,6 @@ from tessella.probable.lazy import SHORT, BySolver, Confirm
 from tessella.probable.result import MIPBound, MIPBoundStatus, Subject
 from tessella.probable.run import Job, Plan, Run, Worker, plan
 from tessella.probable.search import Outcome, Seeker
-from tessella.result import Counted
 from tessella.solvers.base import LazySolver
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.upper.empirical import empirical
@@ -100,7 +99,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     found = stability or _ranges(network, domain, hurry, executor, workers)
     tree = Tree.of(found)
     asked = fitting(asked, tree.units, solver)
-    subject = Subject(f"{network.shape} on {domain.describe()}", tree.units, Counted.REGIONS, network, domain)
+    subject = Subject(f"{network.shape} on {domain.describe()}", tree.units, network.counted, network, domain)
     answer = MIPBound(
         subject,
         asked.size,

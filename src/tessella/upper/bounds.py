@@ -61,7 +61,7 @@ class UpperBounds:
     def bounds(self) -> tuple[Bound, ...]:
         """Each as a claim of its own, loosest first."""
         names = ("raghu", "montufar", "configuration", *(() if self.empirical is None else ("empirical",)))
-        return tuple(Bound(getattr(self, name), Side.UPPER, method=name) for name in names)
+        return tuple(Bound(getattr(self, name), Side.UPPER, self.network.counted, name) for name in names)
 
     def gap_closed(self, exact: int) -> float:
         """How much of the gap between the configuration bound and the true count the empirical bound closes, in MAPS.
