@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from tessella.errors import DomainError, NetworkError
 from tessella.network import Floats, Mask, Network, frozen_floats
+from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.seeds import generator
 from tessella.tolerances import DEFAULT, Tolerances
 
@@ -321,7 +322,7 @@ def _bounding_box(matrix: Floats, offset: Floats) -> Box:
             msg = f"the polytope is unbounded in input {column}, as far as could be found out; add inequalities or give a box"
             raise DomainError(msg)
         y = np.maximum(-found.ineqlin.marginals, 0.0)
-        rounding = 4.0 * (rows + dim + 8) * 2.0**-53
+        rounding = 4.0 * (rows + dim + 8) * ROUNDOFF
         side = 0 if sign > 0 else 1
         ends[side, column] = limits @ y + rounding * (np.abs(limits) @ y)
         residuals[side, column] = (np.abs(direction - y @ scaled) + rounding * (y @ np.abs(scaled) + 1.0)).sum()
@@ -407,7 +408,7 @@ def _largest_ball(walls: Floats, limits: Floats, lower: Floats, upper: Floats) -
 def holds(matrix: Floats, offset: Floats, point: Floats, *, strictly: bool = True) -> bool:
     """Whether all inequalities hold at a point: in floating point where that is clear, else exactly."""
     room = offset - matrix @ point
-    rounding = 2.0 * (matrix.shape[1] + 8) * 2.0**-53 * (np.abs(matrix) @ np.abs(point) + np.abs(offset)) + 1e-290
+    rounding = 2.0 * (matrix.shape[1] + 8) * ROUNDOFF * (np.abs(matrix) @ np.abs(point) + np.abs(offset)) + LOST_OF_PRODUCTS
     for number in np.flatnonzero(~(room > rounding)).tolist():
         products = (Fraction(a) * Fraction(x) for a, x in zip(matrix[number].tolist(), point.tolist(), strict=True))
         exact = Fraction(float(offset[number])) - sum(products)

@@ -23,8 +23,8 @@ import numpy.typing as npt
 from tessella.domain import Box, Domain, Polytope, check_fit
 from tessella.errors import DomainError, NetworkError, OptionError
 from tessella.network import Floats, Layer, Network, frozen_floats
+from tessella.numerics import ROUNDOFF
 
-_EPS = 2.0**-53
 _FLAT = 1e-9  # of the largest distance between points: what is nearer to a line or plane lies on it
 _FAR = 1e150  # between points: nothing is computed with what has larger squares
 _ASIDE = 1.0 / 16.0  # of its width: how far the box around a polygon is away from it
@@ -261,7 +261,7 @@ def _through(points: Floats) -> tuple[Floats, Floats]:
         lengths = np.sqrt((left**2).sum(axis=1))
         place = 0 if number == 0 and lengths[0] > _FLAT * size else int(np.argmax(lengths))
         if not lengths[place] > _FLAT * size:
-            rounding = 16.0 * _EPS * (size + np.abs(points).max() / scale)
+            rounding = 16.0 * ROUNDOFF * (size + np.abs(points).max() / scale)
             where = "on one line" if lengths[place] <= rounding else "too close to one line to tell which plane they span"
             msg = f"the {len(points)} points lie {where}; give two of them for a line, or others for a plane"
             raise OptionError(msg)
@@ -324,7 +324,7 @@ def _walls(domain: Polytope, origin: Floats, basis: Floats, reach: float) -> lis
     """The inequalities of a polytope, with limits lowered by what rounding may do."""
     normals, limits = domain.matrix @ basis, domain.offset - domain.matrix @ origin
     sizes = np.abs(domain.matrix) @ (np.abs(basis).sum(axis=1) * reach + np.abs(origin)) + np.abs(domain.offset)
-    limits -= 2.0 * (domain.dim + 8) * _EPS * sizes
+    limits -= 2.0 * (domain.dim + 8) * ROUNDOFF * sizes
     return [_Row(tuple(normal), limit) for normal, limit in zip(normals.tolist(), limits.tolist(), strict=True)]
 
 

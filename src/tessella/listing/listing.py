@@ -17,13 +17,13 @@ from tessella.domain import Domain, Polytope, check_fit
 from tessella.kernel.program import EMPTY, Basis, Program
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask, Network
+from tessella.numerics import ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
-_EPS = 2.0**-53
 _STRICT = 1e-9  # of a row's range: what a linear program finds nearer to 0 is decided exactly
 
 
@@ -165,7 +165,7 @@ class _Walk:
         if inputs is None:
             return _Affine(layer.dense(), layer.bias, np.zeros(layer.units))
         sizes = np.asarray(abs(layer.weight) @ (np.abs(inputs.matrix) @ self._reach + np.abs(inputs.offset)))
-        rounding = (layer.inputs + 4) * _EPS * np.where(sizes > 0.0, sizes + np.abs(layer.bias), 0.0)
+        rounding = (layer.inputs + 4) * ROUNDOFF * np.where(sizes > 0.0, sizes + np.abs(layer.bias), 0.0)
         error = 2.0 * (np.asarray(abs(layer.weight) @ inputs.error) + rounding)
         return _Affine(np.asarray(layer.weight @ inputs.matrix), np.asarray(layer.weight @ inputs.offset) + layer.bias, error)
 
@@ -177,7 +177,7 @@ class _Walk:
         low[:first] = -cell.constants - cell.errors
         value, reach = middle[first:] + units.offset, spread[first:]
         sizes = np.abs(units.matrix) @ self._reach + np.abs(units.offset)
-        doubt = units.error + (len(self._reach) + 4) * _EPS * sizes
+        doubt = units.error + (len(self._reach) + 4) * ROUNDOFF * sizes
         outward, strict = reach + doubt, _STRICT * reach + 4.0 * doubt
         return _Frame(Program(rows), first, low, high, units, value - outward, value + outward, strict, [False] * len(value))
 

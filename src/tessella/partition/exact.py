@@ -31,6 +31,7 @@ import numpy.typing as npt
 from tessella.domain import Box, Domain, Polytope
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask
+from tessella.numerics import EPS, LOST_OF_PRODUCTS
 from tessella.partition.tree import Tree
 
 Integers: TypeAlias = npt.NDArray[np.object_]  # Python's own, which do not overflow
@@ -40,7 +41,6 @@ _NEVER, _CUTS, _ALWAYS = -1, 0, 1
 _LARGEST = 1024  # exponent of a floating-point number
 _GRID = 2.0**53  # points and multipliers are rounded to multiples of 1 / this
 _FLAT = 1e-13  # a margin nearer to 0 than this is rounding, and what belongs to it proves nothing
-_TINY = 1e-290  # more than all that underflow can have lost
 _PATIENCE = 100  # exchanges without progress
 _KEPT = 4_000_000  # coefficients kept for later calls
 _bits: Any = np.frompyfunc(int.bit_length, 1, 1)
@@ -333,7 +333,7 @@ def _inside(rows: _Rows) -> Point | None:
 def _rounding(floats: Floats, shares: Floats | float) -> Floats:
     """How far sums of a row's numbers, each times at most its share, may be from the truth: the numbers are rounded, and so are products and sums."""
     terms = sum(floats.shape) + 16
-    return terms * 2.0**-52 * (np.abs(floats) * shares).sum(axis=-1) + _TINY
+    return terms * EPS * (np.abs(floats) * shares).sum(axis=-1) + LOST_OF_PRODUCTS
 
 
 def _is_negative(floats: Floats, multipliers: Floats) -> bool:

@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from tessella.domain import Domain, Polytope
 from tessella.network import Floats, Layer, Mask, Network
+from tessella.numerics import EPS
 from tessella.parallel import Stop
 from tessella.stability import Stability
 
 Integers = npt.NDArray[np.int64]
 
-_EPS = 2.220446049250313e-16
 _ROUNDINGS = 32.0  # in a first row: scaling, and pairwise sums of blocks of 128 terms in 8 parts
 _SMALL = 50_000_000  # products of exact numbers to compose a cell's rows
 
@@ -164,7 +164,7 @@ class Tree:
     @cached_property
     def errors(self) -> Floats:
         """Bounds on the rounding errors of the first units' rows; what reads nothing, fixed inputs included, is exact."""
-        return np.where(self.network.layers[0].dense().any(axis=1), _ROUNDINGS * _EPS * self.magnitudes, 0.0)
+        return np.where(self.network.layers[0].dense().any(axis=1), _ROUNDINGS * EPS * self.magnitudes, 0.0)
 
     @cached_property
     def domain_errors(self) -> Floats:
@@ -173,7 +173,7 @@ class Tree:
             return np.zeros(0)
         box, matrix, offset = self.domain.box, self.domain.matrix, self.domain.offset
         largest = np.abs(matrix) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(offset)
-        return _ROUNDINGS * _EPS * largest
+        return _ROUNDINGS * EPS * largest
 
 
 def _twins(layer: Layer) -> Integers:

@@ -9,10 +9,10 @@ import numpy as np
 from tessella.domain import Domain, Polytope, holds
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
+from tessella.numerics import ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
 
-_EPS = 2.0**-53
 _INWARD = (2.0**-6, 2.0**-20, 2.0**-40)  # how far from the faces of the box a point is looked for, in parts of its width
 _FEW = 16  # inputs; with more, the faces of the box would be most of the walls
 _REACH = 4.0  # the largest margin asked for where the box is scaled to [-1, 1]
@@ -69,8 +69,8 @@ class Witness:
         for layer, size in zip(self.network.layers, self._sizes, strict=True):
             before = np.asarray(layer.weight @ values) + layer.bias
             # a sum of n products is off by at most about n roundings of the sum of their sizes
-            rounding = (layer.inputs + 4) * _EPS * (np.asarray(size @ np.abs(values)) + np.abs(layer.bias))
-            error = (1.0 + 4.0 * _EPS) * np.asarray(size @ error) + rounding
+            rounding = (layer.inputs + 4) * ROUNDOFF * (np.asarray(size @ np.abs(values)) + np.abs(layer.bias))
+            error = (1.0 + 4.0 * ROUNDOFF) * np.asarray(size @ error) + rounding
             unsure = layer.rectified & (np.abs(before) <= error + np.finfo(np.float64).tiny)
             if unsure.any():
                 return None

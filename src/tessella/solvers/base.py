@@ -13,6 +13,7 @@ import numpy as np
 from tessella.errors import MissingPackage, OptionError, SolverError, TessellaError
 from tessella.formulation.model import Model, Row
 from tessella.network import Floats
+from tessella.numerics import EPS
 from tessella.options import check_whole
 
 FEASIBILITY = 1e-8
@@ -230,6 +231,6 @@ def linear_bound(model: Model, multipliers: Floats, optimum: float | None) -> fl
         ends = np.where(reduced > 0.0, reduced * model.upper, reduced * model.lower)
         reach = sizes * np.maximum(np.abs(model.lower), np.abs(model.upper))
     terms = sum(model.rows.shape) + 4
-    rounding = terms * float(np.finfo(np.float64).eps) * float(np.abs(np.nan_to_num(sums)).sum() + np.nansum(reach))
+    rounding = terms * EPS * float(np.abs(np.nan_to_num(sums)).sum() + np.nansum(reach))
     bound = float(np.nansum(sums) + np.nansum(ends)) + rounding
     return optimum if optimum is not None and not math.isfinite(bound) else sign * bound

@@ -15,7 +15,8 @@ import numpy as np
 
 from tessella.domain import Box
 from tessella.network import Floats, Mask, Network
-from tessella.tightening.rounding import UNIT, gamma, lost
+from tessella.numerics import ROUNDOFF
+from tessella.tightening.rounding import gamma, lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ def lines(rectified: Mask, low: Floats, high: Floats) -> Lines:
     width = np.where(unstable, high - low, 1.0)
     slope = np.where(unstable, np.clip(high / width, 0.0, 1.0), np.where(passes, 1.0, 0.0))
     # any slope in [0, 1] will do if the offset keeps both ends below the line
-    offset = np.where(unstable, np.maximum(-slope * low, (1.0 - slope) * high) * (1.0 + 4.0 * UNIT), 0.0)
+    offset = np.where(unstable, np.maximum(-slope * low, (1.0 - slope) * high) * (1.0 + 4.0 * ROUNDOFF), 0.0)
     lower = np.where(unstable, np.where(high > -low, 1.0, 0.0), np.where(passes, 1.0, 0.0))
     return Lines(slope, offset, lower)
 
@@ -59,7 +60,7 @@ def linear(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> tu
 
 def _upper(network: Network, box: Box, known: list[tuple[Floats, Floats]], coefficients: Floats, constant: Floats) -> Floats:
     """Upper bounds on coefficients @ (outputs of the last known layer) + constant."""
-    constant, error = constant.copy(), UNIT * np.abs(constant)
+    constant, error = constant.copy(), ROUNDOFF * np.abs(constant)
     for number in range(len(known) - 1, -1, -1):
         layer, (low, high) = network.layers[number], known[number]
         line = lines(layer.rectified, low, high)

@@ -16,8 +16,9 @@ import numpy as np
 
 from tessella.domain import Box, Domain
 from tessella.network import Floats, Layer, Network
+from tessella.numerics import ROUNDOFF
 from tessella.tightening.linear import lines
-from tessella.tightening.rounding import UNIT, gamma, lost
+from tessella.tightening.rounding import gamma, lost
 
 Pair = tuple[Floats, Floats]
 
@@ -173,11 +174,11 @@ class _Rows:
         largest = float(np.abs(scaled).max(initial=0.0))
         norm = 2.0 ** np.round(np.log2(largest)) if largest > 0.0 else 1.0  # a power of two: no rounding
         scaled = scaled / norm
-        reach = 4.0 * UNIT * self.count
+        reach = 4.0 * ROUNDOFF * self.count
         low = float(np.minimum(scaled, 0.0).sum()) * (1.0 + reach) - reach
         high = float(np.maximum(scaled, 0.0).sum()) * (1.0 + reach) + reach
         end = (limit - shift + slack) / norm
-        end += abs(end) * 4.0 * UNIT
+        end += abs(end) * 4.0 * ROUNDOFF
         self.matrix.append(scaled)
         self.norms.append(norm)
         self.lower.append(min(low, end))
@@ -190,11 +191,11 @@ class _Rows:
         under = row.copy()
         under[position] -= 1.0
         _, end, slack = self.add(under, -constant, error)
-        self.active_lower.append(end - 2.0 * slack - abs(end) * 8.0 * UNIT)
+        self.active_lower.append(end - 2.0 * slack - abs(end) * 8.0 * ROUNDOFF)
         over = -slope * row
         over[position] += 1.0
         size = slope * (float(np.abs(row) @ np.maximum(np.abs(self.offset), np.abs(self.offset + self.scale))) + abs(constant))
-        high, _, _ = self.add(over, slope * constant + offset, slope * error + 4.0 * UNIT * (size + offset))
+        high, _, _ = self.add(over, slope * constant + offset, slope * error + 4.0 * ROUNDOFF * (size + offset))
         self.open_upper.append(high)
 
     def finish(self, first: int, variables: np.ndarray, units: list[tuple[int, int]], target: Affine) -> Relaxation:

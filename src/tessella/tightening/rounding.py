@@ -4,14 +4,15 @@ from typing import Any
 
 import numpy as np
 
-UNIT = 2.0**-53
+from tessella.numerics import ROUNDOFF
+
 _TINY = 2.0**-1070  # what one product that underflows may have lost, with room to spare
 _SAFE = 2.0**-960  # products of at least this size do not underflow
 
 
 def gamma(terms: int) -> float:
     """Largest relative error of a sum of so many products, with room to spare (Higham, 2002, section 3.1)."""
-    return 1.01 * (terms + 4) * UNIT
+    return 1.01 * (terms + 4) * ROUNDOFF
 
 
 def lost(terms: int, *factors: Any) -> float:
