@@ -484,6 +484,8 @@ def _described(model: str, network: "Network", domains: "tuple[Box, ...]") -> di
         "output_dim": network.output_dim,
         "widths": list(network.widths),
         "relus": network.relus,
+        "units": dict(source.units) if source else {},
+        "notes": list(source.notes) if source else [],
         "parameters": network.parameters,
         "layers": [
             {"inputs": layer.inputs, "relus": layer.relus, "linear": layer.linear_units, "parameters": layer.parameters}

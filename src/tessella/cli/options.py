@@ -110,9 +110,12 @@ Debug = Annotated[bool, typer.Option("--debug", metavar="", help="Show the trace
 
 
 def read_network(model: str, input_shape: str | None, output: str | None, *, relu_output: bool) -> "Network":
-    """Load the model that was named."""
+    """Load the model that was named, and tell what a reader should know of it."""
     shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
-    return tessella.load(model, input_shape=shape, output=output, relu_output=relu_output)
+    network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output)
+    for note in network.source.notes if network.source else ():
+        typer.echo(f"Note: {note}.", err=True)
+    return network
 
 
 def read_domains(network: "Network", box: str | None, property_file: str | None) -> "tuple[Box, ...]":

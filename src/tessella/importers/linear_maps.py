@@ -157,6 +157,72 @@ def convolution(  # noqa: PLR0913  as many as the operator has
     return sparse(rows, columns, data, (outputs * count, prod(shape))), (outputs, *positions)
 
 
+def transposed_convolution(  # noqa: PLR0913  as many as the operator has
+    shape: tuple[int, ...],
+    weight: Floats,
+    *,
+    strides: Sequence[int],
+    pads: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+    groups: int,
+    extra: Sequence[int],
+) -> tuple[Sparse, tuple[int, ...]]:
+    """The transpose of a convolution of any rank, channels first.
+
+    Parameters
+    ----------
+    shape
+        Channels and spatial sizes of one input.
+    weight
+        Input channels, output channels per group, kernel sizes.
+    strides, pads, dilations, groups
+        Of the convolution that it transposes, which reads this one's output.
+    extra
+        How much larger the output is than the smallest that the convolution takes to this input ("output padding").
+
+    Returns
+    -------
+    The matrix, and the shape of its output (channels first).
+    """
+    inputs, per_group, *kernel = weight.shape
+    if inputs != shape[0] or not len(kernel) == len(shape) - 1 == len(strides) == len(pads) == len(dilations) == len(extra):
+        msg = f"a transposed convolution with weights {weight.shape} and strides {tuple(strides)} cannot read a tensor of shape {shape}"
+        raise UnsupportedModel(msg)
+    spatial = tuple(
+        (size - 1) * stride + dilation * (places - 1) + 1 + more - before - after
+        for size, stride, dilation, places, more, (before, after) in zip(
+            shape[1:], strides, dilations, kernel, extra, pads, strict=True
+        )
+    )
+    outer = (per_group * groups, *spatial)
+    if min(spatial) < 1:
+        msg = f"a transposed convolution of a tensor of shape {shape} would have the shape {outer}"
+        raise UnsupportedModel(msg)
+    check_size(prod(outer), "a tensor")
+    matrix, found = convolution(outer, weight, strides=strides, pads=pads, dilations=dilations, groups=groups)
+    if found != shape:  # what is extra may hold further positions
+        kept = np.arange(prod(found)).reshape(found)[tuple(slice(size) for size in shape)]
+        matrix = matrix[kept.ravel()]
+    return matrix.T.tocsr(), outer
+
+
+def interpolation(size: int, places: Floats) -> Sparse:
+    """Values between the elements of an axis, linearly; beyond its ends they are those of the outermost elements.
+
+    Parameters
+    ----------
+    size
+        How many elements the axis has.
+    places
+        Where to read: 0 is the first element, 0.5 is between it and the next.
+    """
+    inside = np.clip(np.asarray(places, dtype=np.float64), 0.0, size - 1.0)
+    left = np.floor(inside).astype(np.int64)
+    share, rows = inside - left, np.arange(len(inside))
+    columns = np.concatenate([left, np.minimum(left + 1, size - 1)])
+    return sparse(np.tile(rows, 2), columns, np.concatenate([1.0 - share, share]), (len(inside), size))
+
+
 def average_pool(  # noqa: PLR0913  as many as the operator has
     shape: tuple[int, ...],
     kernel: Sequence[int],

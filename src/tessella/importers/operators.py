@@ -1,6 +1,6 @@
 """Operators that several formats share, on traced tensors (channels first, with a batch axis)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -8,7 +8,16 @@ import numpy as np
 
 from tessella.errors import UnsupportedModel
 from tessella.importers.activations import largest
-from tessella.importers.linear_maps import average_pool, check_size, convolution, identity, kronecker, windows
+from tessella.importers.linear_maps import (
+    LARGEST_MATRIX,
+    average_pool,
+    check_size,
+    convolution,
+    identity,
+    kronecker,
+    transposed_convolution,
+    windows,
+)
 from tessella.importers.trace import Tensor, Trace
 from tessella.network import Floats, Sparse
 
@@ -46,6 +55,36 @@ def convolve(  # noqa: PLR0913, PLR0917  as many as the operator has
     )
     result = _per_example(trace, tensor, matrix, shape)
     return result if bias is None else per_channel(result, None, bias)
+
+
+def convolve_transposed(  # noqa: PLR0913, PLR0917  as many as the operator has
+    trace: Trace, tensor: Tensor, weight: Floats, bias: Floats | None, window: Window, groups: int, extra: Sequence[int]
+) -> Tensor:
+    """A transposed convolution of (batch, channels, ...) by weights (inputs, outputs per group, ...).
+
+    The output is larger by `extra`, per spatial axis, than the smallest one that fits ("output padding").
+    """
+    weight = np.asarray(weight, dtype=np.float64)
+    matrix, shape = transposed_convolution(
+        tensor.shape[1:],
+        weight,
+        strides=window.strides,
+        pads=window.pads,
+        dilations=window.dilations,
+        groups=groups,
+        extra=extra,
+    )
+    result = _per_example(trace, tensor, matrix, shape)
+    return result if bias is None else per_channel(result, None, bias)
+
+
+def along_axes(trace: Trace, tensor: Tensor, maps: Mapping[int, Sparse]) -> Tensor:
+    """Apply a linear map (new size, old size) along each of some axes, such as an `interpolation`."""
+    factors = [maps[axis] if axis in maps else identity(size) for axis, size in enumerate(tensor.shape)]
+    shape = tuple(int(factor.shape[0]) for factor in factors)
+    check_size(prod(shape), "a tensor")
+    check_size(prod(factor.nnz for factor in factors), "a linear map along axes", LARGEST_MATRIX)
+    return trace.linear(tensor, kronecker(*factors), shape)
 
 
 def pool_average(  # noqa: PLR0913  as many as the operator has
