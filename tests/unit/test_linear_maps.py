@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tessella.errors import UnsupportedModel
+from tessella.importers import linear_maps, trace
 from tessella.importers.linear_maps import interpolation
 from tessella.importers.operators import Window, along_axes, convolve_transposed
 from tessella.importers.trace import Trace
@@ -60,3 +61,16 @@ def test_interpolation_along_two_axes():
     expected = F.interpolate(rows, size=(6, 7), mode="bilinear", align_corners=True)
     np.testing.assert_allclose(found, expected[0].numpy(), atol=1e-12)
     assert interpolation(1, np.array([-1.0, 0.0, 5.0])).toarray().tolist() == [[1.0]] * 3
+
+
+def test_a_product_that_would_be_too_large_becomes_a_layer(monkeypatch):
+    made, rng = Trace((1, 6)), np.random.default_rng(0)
+    weight = rng.standard_normal((6, 6))
+    once = made.multiply(made.input, weight)
+    assert len(made.network(made.multiply(once, weight)).layers) == 1
+    monkeypatch.setattr(trace, "LARGEST_MATRIX", 100)
+    monkeypatch.setattr(linear_maps, "LARGEST_MATRIX", 100)
+    network = made.network(made.multiply(once, weight))
+    assert len(network.layers) == 2
+    point = rng.standard_normal(6)
+    assert np.allclose(network(point), point @ weight @ weight)

@@ -35,6 +35,26 @@ def sparse(rows: Ints, columns: Ints, data: Floats, shape: tuple[int, int]) -> S
     return _scipy().coo_array((data.ravel(), (rows.ravel(), columns.ravel())), shape=shape).tocsr()
 
 
+def compressed(data: Floats, columns: Ints, starts: Ints, shape: tuple[int, int]) -> Sparse:
+    """A sparse matrix from its rows one after the other."""
+    return _scipy().csr_array((data.ravel(), columns.ravel(), starts.astype(columns.dtype)), shape=shape)
+
+
+def work(left: Sparse, right: Sparse) -> int:
+    """How many multiplications the product takes; it has no more entries than that."""
+    lengths = np.diff(right.indptr)
+    most = left.nnz * int(lengths.max(initial=0))
+    return most if most <= LARGEST_MATRIX else int(lengths[left.indices].sum(dtype=np.int64))
+
+
+def product(left: Sparse, right: Sparse) -> Sparse:
+    """The product of two matrices; with the identity on the right, the left one itself."""
+    rows, columns = right.shape
+    if rows == columns == right.nnz and (right.indices == np.arange(rows)).all() and (right.data == 1.0).all():
+        return left
+    return left @ right
+
+
 def identity(size: int) -> Sparse:
     """The sparse identity."""
     return _scipy().eye_array(size, format="csr")
@@ -147,14 +167,16 @@ def convolution(  # noqa: PLR0913  as many as the operator has
     count, size = prod(positions), prod(shape[1:])
     check_size(count * weight.size, "a convolution's matrix", LARGEST_MATRIX)
     where, place = np.nonzero(index >= 0)
-    reads = index[where, place]
-    flat = weight.reshape(outputs, per_group, -1)
-    output = np.arange(outputs)[:, None, None]
-    channel = (output // (outputs // groups)) * per_group + np.arange(per_group)[:, None]
-    data = flat[:, :, place]
-    rows = np.broadcast_to(output * count + where, data.shape)
-    columns = np.broadcast_to(channel * size + reads, data.shape)
-    return sparse(rows, columns, data, (outputs * count, prod(shape))), (outputs, *positions)
+    # all outputs of a group read the same places: one output's pattern, row by row, serves all of them
+    channel = np.arange(per_group)[:, None]
+    columns = (channel * size + index[where, place]).ravel()
+    order = np.lexsort((columns, np.broadcast_to(where, (per_group, len(where))).ravel()))
+    per_row = per_group * np.bincount(where, minlength=count)
+    data = np.stack([filters[:, place].ravel()[order] for filters in weight.reshape(outputs, per_group, -1)])
+    first = (np.arange(outputs) // (outputs // groups)) * per_group * size
+    reads = columns[order].astype(np.int32) + first.astype(np.int32)[:, None]
+    starts = np.concatenate([[0], np.cumsum(np.tile(per_row, outputs))])
+    return compressed(data, reads, starts, (outputs * count, prod(shape))), (outputs, *positions)
 
 
 def transposed_convolution(  # noqa: PLR0913  as many as the operator has

@@ -20,7 +20,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import UnsupportedModel, UnsupportedOperator
-from tessella.importers.linear_maps import LARGEST_MATRIX, check_size, diagonal, identity, kronecker, sparse, stacked
+from tessella.importers.linear_maps import (
+    LARGEST_MATRIX,
+    check_size,
+    diagonal,
+    identity,
+    kronecker,
+    product,
+    sparse,
+    stacked,
+    work,
+)
 from tessella.network import Floats, Layer, Network, Source, Sparse
 
 RELU = "ReLU"
@@ -124,9 +134,9 @@ class Tensor:
 
     def apply(self, matrix: Sparse, shape: tuple[int, ...]) -> "Tensor":
         """A linear map of the flattened tensor."""
-        terms = {signal: matrix @ before for signal, before in self.terms.items()}
-        for product in terms.values():
-            check_size(product.nnz, "a layer's matrix", LARGEST_MATRIX)
+        for before in self.terms.values():
+            check_size(work(matrix, before), "a product of two layers' matrices", LARGEST_MATRIX)
+        terms = {signal: product(matrix, before) for signal, before in self.terms.items()}
         return Tensor(shape, terms, np.asarray(matrix @ self.constant))
 
     def scale(self, factor: npt.ArrayLike) -> "Tensor":
@@ -264,8 +274,9 @@ class Trace:
         return self.held(Tensor(shape, terms, left.constant + right.constant))
 
     def linear(self, tensor: Tensor, matrix: Sparse, shape: tuple[int, ...]) -> Tensor:
-        """Apply a linear map of the flattened tensor; what squeezes through few dimensions becomes a layer."""
-        if tensor.size < min(matrix.shape[0], sum(signal.size for signal in tensor.terms)):
+        """Apply a linear map of the flattened tensor; what squeezes through few dimensions, or makes too large a product, becomes a layer."""
+        narrow = tensor.size < min(matrix.shape[0], sum(signal.size for signal in tensor.terms))
+        if narrow or any(work(matrix, before) > LARGEST_MATRIX for before in tensor.terms.values()):
             tensor = self._signal(tensor)
         return tensor.apply(matrix, shape)
 
