@@ -25,8 +25,9 @@ import tessella
 from tessella.estimating.betting import bets, log_mean, lower_bound
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, descents_for
+from tessella.estimating.tilts import Tilts
 from tessella.estimating.values import Values
-from tessella.estimating.wide import Tilts, WideDescents, is_wide
+from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.partition.tree import Tree
 

@@ -19,7 +19,8 @@ from tessella.estimating import descents as descent
 from tessella.estimating.betting import bets, lower_bound
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
-from tessella.estimating.wide import Tilts, WideDescents
+from tessella.estimating.tilts import Tilts
+from tessella.estimating.wide import WideDescents
 from tessella.partition.tree import Tree
 
 MANY = 128  # inputs

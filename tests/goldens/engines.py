@@ -20,8 +20,9 @@ from tessella.counting.by_programs import ByPrograms
 from tessella.counting.meeting import meeting_units
 from tessella.counting.search import Search
 from tessella.estimating.descents import Descents
+from tessella.estimating.tilts import Tilts
 from tessella.estimating.values import Values
-from tessella.estimating.wide import Tilts, WideDescents
+from tessella.estimating.wide import WideDescents
 from tessella.kernel.threads import single_threaded
 from tessella.parallel import Stop
 from tessella.partition.exact import Exact

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tessella import Box, DomainError, Layer, Network, Polytope, stability
-from tessella.partition import exact as module
+from tessella.partition import inside as module
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
+from tessella.partition.whole import rows_of
 
 
 def tree_of(network, domain):
@@ -287,10 +288,10 @@ def test_every_way_to_decide_agrees_with_elimination(monkeypatch, patience, spre
         numbers = numbers[numbers[:, :-1].any(axis=1)]
         if not len(numbers):
             continue
-        rows = module._rows_of(numbers.astype(object))
+        rows = rows_of(numbers.astype(object))
         expected = feasible([*cube(inputs), *numbers.tolist()])
         answers.add(expected)
-        assert (module._inside(rows) is not None) == expected
+        assert (module.point_inside(rows) is not None) == expected
         for size in range(min(len(numbers), inputs + 1)):
             tight, basic = rng.permutation(len(numbers))[: size + 1], rng.permutation(inputs)[:size]
             basis = module._Basis(sorted(tight.tolist()), sorted(basic.tolist()), rng.random(inputs) < 0.5)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.commands import app
 from tessella.cli.later import Later
+from tessella.cli.milp import app
 from tessella.cli.options import (
     AsJson,
     BoxOption,

@@ -1,7 +1,6 @@
-"""The commands."""
+"""The commands that show, bound, count and estimate."""
 
 import os
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,25 +18,21 @@ from tessella.cli.options import (
     MethodOption,
     Model,
     OutputName,
-    ParitySizes,
     ProbesOption,
     PropertyOption,
     Quiet,
     ReluOutput,
-    Repetitions,
     Seconds,
     SecondsPerUnit,
     Seed,
     ShapeOption,
-    SolverOption,
-    Variables,
     Workers,
     check_least,
     need_domain,
     read_domain,
     read_domains,
     read_network,
-    read_solver,
+    refuse,
     whole_numbers,
 )
 from tessella.errors import OptionError
@@ -124,7 +119,7 @@ def upper(  # noqa: PLR0913  one parameter per option
         msg = "give either a model, as in 'tessella upper model.onnx', or a shape, as in 'tessella upper --widths 784,11,11,10'"
         raise OptionError(msg)
     if model is None:
-        _refuse(
+        refuse(
             "goes with a model, not with --widths",
             count=count,
             method=method,
@@ -139,7 +134,7 @@ def upper(  # noqa: PLR0913  one parameter per option
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = read_domain(network, box, property_file)
     chosen, shown = method or Method.MILP, not (as_json or quiet)
-    found = None if domain is None else _stability(network, domain, chosen, seconds_per_unit, workers, shown=shown)
+    found = None if domain is None else find_stability(network, domain, chosen, seconds_per_unit, workers, shown=shown)
     bounds = tessella.upper_bounds(network, domain, stability=found)
     closed = None if count is None else bounds.gap_closed(count)
     if as_json:
@@ -215,7 +210,7 @@ def stability(  # noqa: PLR0913  one parameter per option
     """
     network = read_network(model, input_shape, output_name, relu_output=relu_output)
     domain = need_domain(network, box, property_file)
-    found = _stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
+    found = find_stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
     if as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     elif quiet:
@@ -328,126 +323,10 @@ def estimate(  # noqa: PLR0913  one parameter per option
         drawing.print_estimate(title, found, quiet=quiet)
 
 
-@app.command()
-def mipbound(  # noqa: PLR0913  one parameter per option
-    *,
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A network's file; or a problem's: .mps, .lp, .cip.", show_default=False)
-    ],
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    parity_size: ParitySizes = "3",
-    confidence: Confidence = 0.95,
-    repetitions: Repetitions = None,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="Stop each size after this time.", show_default=False)
-    ] = None,
-    variables: Variables = None,
-    solver: SolverOption = None,
-    method: MethodOption = Method.MILP,
-    seconds_per_unit: SecondsPerUnit = 10.0,
-    seed: Seed = 0,
-    workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
-) -> None:
-    """Bound the number of regions from below, with a probability (MIPBound); or of a MILP's solutions on its binary variables.
-
-    Ctrl-C or a time limit ends with what the repetitions so far say (Ctrl-C before that ends bounding units).
-
-    Examples
-    --------
-        tessella mipbound model.onnx --box 0,1
-
-        tessella mipbound model.onnx --box 0,1 --parity-size 2,3,4,5 --confidence 0.95
-
-        tessella mipbound model.onnx --box 0,1 --seconds 60 --json
-
-        tessella mipbound knapsack.mps --parity-size 3 --variables x1,x2,x3
-    """
-    from tessella.probable.result import MIPBoundStatus  # noqa: PLC0415  loads numpy
-    from tessella.solvers.reading import is_problem  # noqa: PLC0415
-
-    sizes, shown = whole_numbers(parity_size, "--parity-size"), not (as_json or quiet)
-    given: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions, "seconds": seconds, "rng": seed}
-    check_least(workers=workers)
-    given |= {"workers": workers or None, "solver": read_solver(solver)}
-    if is_problem(model):
-        network_only = {"box": box, "property": property_file, "input_shape": input_shape, "output_name": output_name}
-        _refuse("goes with a network, not with a problem", **network_only, relu_output=relu_output)
-        names = None if variables is None else [name.strip() for name in variables.split(",")]
-        title, bound = os.path.basename(model), partial(tessella.mipbound_model, model, names, **given)
-    else:
-        _refuse("goes with a .mps or .lp file, not with a network", variables=variables)
-        network = read_network(model, input_shape, output_name, relu_output=relu_output)
-        domain = need_domain(network, box, property_file)
-        title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
-        known = _stability(network, domain, method, seconds_per_unit, workers, shown=shown)
-        bound = partial(tessella.mipbound, network, domain, stability=known, **given)
-    found = list[tessella.MIPBound]()
-    for size in sizes:
-        with drawing.live_repetitions(title, shown=shown) as tick:
-            found.append(bound(parity_size=size, progress=tick))
-        if found[-1].status is MIPBoundStatus.INTERRUPTED:
-            break
-    if as_json:
-        drawing.print_json({"model": model, "bounds": [each.to_dict() for each in found]})
-    else:
-        drawing.print_mipbounds(title, found, quiet=quiet)
-    drawing.print_early(found[-1])
-
-
-@app.command()
-def export(  # noqa: PLR0913  one parameter per option
-    *,
-    model: Model,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .mps or .lp file (or .gz) to write.")],
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    method: MethodOption = Method.MILP,
-    seconds_per_unit: SecondsPerUnit = 10.0,
-    workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    outputs: Annotated[
-        bool, typer.Option("--outputs", metavar="", help="Model the linear outputs too; the objective is left empty.")
-    ] = False,
-    no_cuts: Annotated[bool, typer.Option("--no-cuts", metavar="", help="Leave out the paper's valid inequalities.")] = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
-) -> None:
-    """Write the MILP whose binaries are the activation patterns, for any solver.
-
-    Examples
-    --------
-        tessella export model.onnx --box 0,1 -o model.mps
-
-        tessella export model.onnx --box 0,1 --method linear --outputs -o model.lp
-    """
-    from tessella.formulation import formulate, write_model  # noqa: PLC0415  loads scipy
-
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domain = need_domain(network, box, property_file)
-    found = _stability(network, domain, method, seconds_per_unit, workers, shown=not quiet)
-    formulation = formulate(
-        network, domain, found.bounds, positivity=not outputs, valid_inequalities=not no_cuts, outputs=outputs
-    )
-    write_model(formulation.model, output)
-    if not quiet:
-        rows, columns = formulation.model.rows.shape
-        typer.echo(
-            f"{output}: {columns} variables ({len(formulation.binaries)} binary), {rows} rows, bounds by {found.bounds.method}"
-        )
-
-
-def _stability(  # noqa: PLR0913, PLR0917  the options of three commands
+def find_stability(  # noqa: PLR0913, PLR0917  the options of three commands
     network: "Network", domain: "Box", method: Method, seconds: float, workers: int, *, shown: bool
 ) -> "Stability":
+    """Which units are stable, shown while it is found."""
     if shown and method in {Method.LP, Method.MILP}:
         drawing.warn_of_compiling()
     with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
@@ -494,10 +373,3 @@ def _described(model: str, network: "Network", domains: "tuple[Box, ...]") -> di
         "check": {"points": source.points, "difference": source.difference} if source and source.points else None,
         "domains": [domain.to_dict() for domain in domains],
     }
-
-
-def _refuse(why: str, **given: object) -> None:
-    for name, value in given.items():
-        if value:
-            msg = f"--{name.replace('_', '-')} {why}"
-            raise OptionError(msg)

@@ -176,6 +176,14 @@ def check_least(least: int = 0, **given: int) -> None:
             raise OptionError(msg)
 
 
+def refuse(why: str, **given: object) -> None:
+    """Refuse options that do not go with what was asked."""
+    for name, value in given.items():
+        if value:
+            msg = f"--{name.replace('_', '-')} {why}"
+            raise OptionError(msg)
+
+
 def check_output(path: str, formats: tuple[str, ...]) -> None:
     """Refuse what cannot be written before the work is done."""
     place = Path(path)

@@ -15,8 +15,9 @@ import numpy as np
 from tessella.counting.checkpoint import domain_digest
 from tessella.counting.count import Status
 from tessella.estimating.descents import Batch, Descents, Shape
+from tessella.estimating.tilts import Tilts
 from tessella.estimating.values import Values
-from tessella.estimating.wide import Tilts, WideDescents, is_wide
+from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel import meter
 from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
