@@ -22,6 +22,7 @@ from tessella.errors import (
     OptionError,
     SolverError,
     TessellaError,
+    UnknownShape,
     UnsupportedModel,
     UnsupportedOperator,
 )
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from tessella.analysis.result import Analysis
     from tessella.counting.count import Count, CountProgress, count
     from tessella.domain import Box, Domain, Polytope
+    from tessella.door import DomainLike, NetworkLike
     from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
     from tessella.estimating.sampling import SampledRegion, sample_regions
     from tessella.importers import load, load_domain, load_domains
@@ -62,6 +64,7 @@ __all__ = [
     "Counted",
     "Domain",
     "DomainError",
+    "DomainLike",
     "Estimate",
     "EstimateProgress",
     "FileError",
@@ -73,6 +76,7 @@ __all__ = [
     "MissingPackage",
     "Network",
     "NetworkError",
+    "NetworkLike",
     "OptionError",
     "Polygons",
     "Polytope",
@@ -88,6 +92,7 @@ __all__ = [
     "TessellaError",
     "Tolerances",
     "Tracker",
+    "UnknownShape",
     "UnsupportedModel",
     "UnsupportedOperator",
     "UpperBounds",
@@ -121,6 +126,7 @@ _NAMES = {
     "analysis.result": ("Analysis",),
     "counting.count": ("Count", "CountProgress", "count"),
     "domain": ("Box", "Domain", "Polytope"),
+    "door": ("DomainLike", "NetworkLike"),
     "estimating.estimate": ("Estimate", "EstimateProgress", "estimate"),
     "estimating.sampling": ("SampledRegion", "sample_regions"),
     "importers": ("load", "load_domain", "load_domains"),

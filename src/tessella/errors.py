@@ -9,7 +9,8 @@
     ├── FileError             (ValueError, OSError)  a file that cannot be read as what it should be
     │   └── FileMissing       (FileNotFoundError)
     ├── UnsupportedModel      (ValueError)           readable, but not a network of ReLUs
-    │   └── UnsupportedOperator
+    │   ├── UnsupportedOperator
+    │   └── UnknownShape      (OptionError too)      the shape of an input must be given
     ├── ConversionMismatch    (ArithmeticError)      the network read differs from its source
     ├── SolverError           (RuntimeError)         an LP or MILP solver failed
     └── MissingPackage        (ImportError)          an optional package is not installed
@@ -49,6 +50,10 @@ class UnsupportedModel(TessellaError, ValueError):
 
 class UnsupportedOperator(UnsupportedModel):
     """An operator that is not piecewise linear, or not yet read."""
+
+
+class UnknownShape(UnsupportedModel, OptionError):
+    """A model that does not tell the shape of its input, which must be given."""
 
 
 class ConversionMismatch(TessellaError, ArithmeticError):

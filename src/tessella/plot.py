@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from tessella.analysis.result import Analysis
 from tessella.domain import Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import MissingPackage, OptionError
 from tessella.listing.polygons import Polygons
 from tessella.listing.polygons import polygons as find_polygons
@@ -42,8 +43,8 @@ class Colour(StrEnum):
 
 
 def regions(  # noqa: PLR0913  one keyword per option
-    network: Network | Slice,
-    domain: Domain | None = None,
+    network: NetworkLike | Slice,
+    domain: DomainLike | None = None,
     *,
     polygons: Polygons | None = None,
     colour: Colour | str = Colour.REGION,
@@ -59,9 +60,9 @@ def regions(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network
-        A network, with its domain; or a slice, as `tessella.slice` makes it.
+        A network, or what `tessella.load` takes, with its domain; or a slice, as `tessella.slice` makes it.
     domain
-        Where; a slice has its own.
+        Where: a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``; a slice has its own.
     polygons
         What `tessella.polygons` returned for it, if that is known already.
     colour
@@ -89,13 +90,17 @@ def regions(  # noqa: PLR0913  one keyword per option
     except ValueError as error:
         msg = f"colour is {colour!r:.40}; a picture takes one of {', '.join(Colour)}"
         raise OptionError(msg) from error
-    where, whole = (network.domain, network.network) if isinstance(network, Slice) else (domain, network)
-    if isinstance(network, Slice) and domain is not None:
-        msg = "a slice has a domain of its own; give no other"
-        raise OptionError(msg)
-    if where is None:
-        msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
-        raise OptionError(msg)
+    if isinstance(network, Slice):
+        if domain is not None:
+            msg = "a slice has a domain of its own; give no other"
+            raise OptionError(msg)
+        source, whole, where = network, network.network, network.domain
+    else:
+        if domain is None:
+            msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
+            raise OptionError(msg)
+        whole, where = enter(network, domain)
+        source = whole
     _check_size(where)
     if polygons is not None and not (polygons.network == whole and polygons.domain == where):
         msg = "the polygons are those of another network or domain; find them with tessella.polygons(network, domain)"
@@ -107,11 +112,11 @@ def regions(  # noqa: PLR0913  one keyword per option
     if output is not None and not 0 <= output < found.network.output_dim:
         msg = f"there is no output {output}: the network has outputs 0 to {found.network.output_dim - 1}"
         raise OptionError(msg)
-    names = _names(network, found)
+    names = _names(source, found)
     figure, axes = _axes(ax, (6.4, 6.0) if found.dim == 2 else (7.0, 4.2))
     draw = _graph if found.dim == 1 else {Colour.REGION: _by_region, Colour.LAYER: _by_layer, Colour.SLOPE: _by_slope}[chosen]
     draw(axes, found, output)
-    axes.set_title(_title(network, found), color=_INK)
+    axes.set_title(_title(source, found), color=_INK)
     axes.set_xlabel(names[0])
     if found.dim == 2:
         axes.set_ylabel(names[1])

@@ -20,7 +20,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Box, Domain, Polytope, check_fit
+from tessella.domain import Box, Domain, Polytope
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import DomainError, NetworkError, OptionError
 from tessella.network import Floats, Layer, Network, frozen_floats
 from tessella.numerics import ROUNDOFF
@@ -92,9 +93,9 @@ class Slice:
 
 
 def slice(  # noqa: A001  it is what one does: tessella.slice
-    network: Network,
+    network: NetworkLike,
     points: npt.ArrayLike | None = None,
-    domain: Domain | None = None,
+    domain: DomainLike | None = None,
     *,
     axes: Sequence[int] | None = None,
     at: npt.ArrayLike | None = None,
@@ -106,12 +107,12 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
     Parameters
     ----------
     network
-        The network.
+        What `tessella.load` takes.
     points
         Two inputs for the line through them; three or more, in one plane, for that plane.  Coordinates are distances: the first point has 0, and
         the second lies on the first axis.  The slice goes through the points up to rounding.
     domain
-        Where; the slice's domain is what lies in it.  Without one it is the smallest interval or rectangle around the points.
+        Where: a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``; the slice's domain is what lies in it.  Without one it is the smallest interval or rectangle around the points.
     axes
         One or two inputs that vary, instead of points; the coordinates are their values.
     at
@@ -128,12 +129,7 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
     >>> slice(net, [[0, 0, 0], [1, 1, 1]], Box(-1, 1, dim=3)).network
     Network(1-3-3-1, 4 ReLUs, 22 parameters)
     """
-    if domain is None:
-        if not isinstance(network, Network):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
-            msg = f"a network was expected, not an object of type {type(network).__name__}; tessella.load makes one"
-            raise NetworkError(msg)
-    else:
-        check_fit(network, domain)
+    network, domain = enter(network, domain)
     if (points is None) == (axes is None):
         msg = "a slice goes through points, or along axes: give one of them"
         raise OptionError(msg)

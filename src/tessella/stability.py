@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessella.domain import Domain, check_fit
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.methods import Method
 from tessella.network import Mask, Network
@@ -128,8 +129,8 @@ class Stability:
 
 
 def stability(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     method: Method | str = Method.MILP,
     seconds_per_unit: float = 10.0,
@@ -141,7 +142,7 @@ def stability(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     method
         ``"interval"``, ``"linear"``, ``"lp"`` or ``"milp"``: slower ones prove more units stable.
     seconds_per_unit
@@ -158,6 +159,7 @@ def stability(  # noqa: PLR0913  one keyword per option
     >>> stability(net, Box(0, 1, dim=1)).totals()["active"], stability(net, Box(0, 1, dim=1)).totals()["inactive"]
     (1, 1)
     """
+    network, domain = enter(network, domain)
     bounds = tighten(network, domain, method=method, seconds_per_unit=seconds_per_unit, executor=executor, progress=progress)
     return Stability(network, domain, bounds)
 

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, cast, runtime_checkable
 
-from tessella.domain import Domain, check_fit
+from tessella.door import DomainLike, enter
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
 from tessella.estimating.estimate import estimate
 from tessella.importers import load
@@ -200,7 +200,7 @@ def _goes_on(path: Path, header: list[str]) -> bool:
 
 def track(  # noqa: PLR0913  one keyword per option
     model: object,
-    domain: Domain,
+    domain: DomainLike,
     *,
     every: int = 1,
     seconds: float = 1.0,
@@ -222,7 +222,7 @@ def track(  # noqa: PLR0913  one keyword per option
     model
         What `tessella.load` reads: a PyTorch module, a Keras model.  It is read anew each time, and left as it is.
     domain
-        Where regions are counted.
+        Where regions are counted: a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     every
         Epochs from one record to the next.
     seconds, probes, confidence, rng, workers
@@ -246,10 +246,9 @@ def track(  # noqa: PLR0913  one keyword per option
 
     def look(epoch: int) -> Record:
         start = meter.clock()
-        network = load(model, relu_output=relu_output, input_shape=input_shape)
-        check_fit(network, domain)
-        known = stability_to_go_on_with(network, domain, method=Method.LINEAR)
-        found, total = estimate(network, domain, stability=known, **options), known.totals()
+        network, where = enter(load(model, relu_output=relu_output, input_shape=input_shape), domain)
+        known = stability_to_go_on_with(network, where, method=Method.LINEAR)
+        found, total = estimate(network, where, stability=known, **options), known.totals()
         part = (found.maps, found.relative_error, found.lower, found.confidence, found.exact)
         units = (total["active"], total["inactive"], total["unstable"])
         return Record(epoch, *part, *units, seconds=meter.clock() - start)

@@ -178,10 +178,12 @@ def test_what_is_no_domain_is_refused():
 
     network = tessella.load([([[1.0]], None)])
     for call in (tessella.stability, tessella.upper_bounds, tessella.empirical_bound):
-        with pytest.raises(DomainError, match="a Box or Polytope was expected"):
-            call(network, (0, 1))
-    with pytest.raises(tessella.NetworkError, match="a network was expected"):
-        tessella.stability([([[1.0]], None)], Box(0, 1, dim=1))
+        with pytest.raises(
+            DomainError, match="a domain was expected, not an object of type int; give a Box, a Polytope, an interval"
+        ):
+            call(network, 1)
+    with pytest.raises(tessella.UnsupportedModel, match="an object of type int is no network"):
+        tessella.stability(1, Box(0, 1, dim=1))
     with pytest.raises(DomainError, match="must be a Box"):
         Polytope([[1.0]], [1.0], (0, 1))
     with pytest.raises(DomainError, match="too large"):

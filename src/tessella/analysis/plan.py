@@ -24,7 +24,8 @@ from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
 from tessella.counting.schedule import prepare
-from tessella.domain import Box, Domain, check_fit
+from tessella.domain import Box
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError, TessellaError
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.kernel import meter
@@ -65,8 +66,8 @@ _LINEAR = 2e8  # multiplications that linear bounds may take, for each second of
 
 
 def analyze(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     seconds: float = 30.0,
     confidence: float = 0.95,
@@ -82,7 +83,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     seconds
         How long, once code is compiled or loaded.  It ends sooner where nothing is left to find out, and later by what cannot be
         interrupted: one random descent through a large network takes seconds.
@@ -104,7 +105,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     >>> found.exact, found.proved_lower, found.upper
     (5, 5, 5)
     """
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     options.check_seconds(seconds, _WHO, otherwise="", endless=False)
     options.check_confidence(confidence, _WHO)
     options.check_workers(workers, _WHO)

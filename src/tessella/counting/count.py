@@ -13,7 +13,8 @@ from typing import Any
 from tessella import options
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
 from tessella.counting.schedule import Ledger, Run, prepare
-from tessella.domain import Domain, check_fit
+from tessella.domain import Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.methods import CountMethod, Method
@@ -167,8 +168,8 @@ class Count:
 
 
 def count(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     seconds: float | None = None,
     memory: int | None = None,
@@ -187,7 +188,7 @@ def count(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     seconds
         Stop after this time, with the bounds proved so far; None for no limit.  Compiling, once per machine, does not count.
     memory
@@ -214,7 +215,7 @@ def count(  # noqa: PLR0913  one keyword per option
     5
     """
     begun, compiled = meter.clock(), meter.compile_seconds()
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     chosen = options.chosen(CountMethod, method, "method", _WHO)
     options.check_seconds(seconds, _WHO)
     options.check_memory(memory, _WHO)

@@ -12,7 +12,8 @@ import numpy as np
 from tessella import options
 from tessella.counting.count import Count, Status, count
 from tessella.counting.schedule import prepare
-from tessella.domain import Domain, check_fit
+from tessella.domain import Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
@@ -178,8 +179,8 @@ class Estimate:
 
 
 def estimate(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     seconds: float | None = None,
     probes: int | None = None,
@@ -199,7 +200,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     seconds
         How long, once the code is compiled or loaded; None for 2, or for no limit if a number of probes is given.  One probe is made in any case, and none
         is begun that would not end in time.  If the regions can be counted to the end in that time, they are, and the answer is exact.
@@ -232,7 +233,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     >>> found.lower <= 5, abs(found.mean - 5) < 0.5, found.exact
     (True, True, None)
     """
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     options.check_seconds(seconds, _WHO, otherwise="None for 2 (no limit if a number of probes is given)")
     options.check_whole(probes, "probes", _WHO, otherwise="None for as many as the time allows")
     options.check_confidence(confidence, _WHO)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tessella.domain import Domain, check_fit
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
 from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.methods import Method
-from tessella.network import Network
 from tessella.options import check_executor, check_whole
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
@@ -46,8 +45,8 @@ class SampledRegion:
 
 
 def sample_regions(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     n: int = 100,
     rng: int | np.random.Generator = 0,
     *,
@@ -63,7 +62,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     n
         How many; the same region may come twice.
     rng
@@ -80,6 +79,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     Examples
     --------
     >>> from tessella.domain import Box
+    >>> from tessella.network import Network
     >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
     >>> drawn = sample_regions(net, Box(-2, 2, dim=1), 400)
     >>> abs(sum(one.weight for one in drawn) / 400 - 5) < 0.5
@@ -88,7 +88,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     >>> bool(abs(share - 8 / 15) < 0.05)  # the share of active units, on average over the 5 regions
     True
     """
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     check_whole(n, "n", "a sample", of="regions")
     check_stability(stability, network, domain, "a sample")
     check_executor(executor, "a sample")

@@ -8,7 +8,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Domain, Polytope, check_fit
+from tessella.domain import Domain, Polytope
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.formulation.model import Model
 from tessella.network import Floats, Mask, Network, Sparse
@@ -103,8 +104,8 @@ class Formulation:
 
 
 def formulate(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     bounds: PreactivationBounds,
     *,
     positivity: bool = True,
@@ -124,7 +125,7 @@ def formulate(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     bounds
         Proved bounds on the preactivations over the domain.
     positivity
@@ -147,7 +148,7 @@ def formulate(  # noqa: PLR0913  one keyword per option
     >>> formulate(net, Box(-1, 1, dim=1), PreactivationBounds(low, high, Method.INTERVAL)).model.names
     ('x0', 'g_1_0', 'h_1_0', 'hbar_1_0', 'z_1_0', 'f')
     """
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     unstable = _unstable(network, bounds)
     kept = _kept(network, bounds, unstable, outputs=outputs)
     parts = _Parts()

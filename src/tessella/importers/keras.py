@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tessella.errors import FileError, MissingPackage, OptionError, TessellaError, UnsupportedModel, UnsupportedOperator
+from tessella.errors import (
+    FileError,
+    MissingPackage,
+    OptionError,
+    TessellaError,
+    UnknownShape,
+    UnsupportedModel,
+    UnsupportedOperator,
+)
 from tessella.importers.check import checked
 from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.keras_archive import inspect
@@ -163,8 +171,11 @@ def _one_shape(model: Any, input_shape: Sequence[int] | None) -> tuple[int, ...]
     inputs = _inputs(model)
     if not inputs:
         if asked is None:
-            msg = "the Sequential model does not know its input yet; give input_shape, or start the model with keras.Input(shape)"
-            raise UnsupportedModel(msg)
+            msg = (
+                "the Sequential model does not know its input yet; give input_shape, as in tessella.load(model, input_shape=(28, 28, 1)), "
+                "or start the model with keras.Input(shape)"
+            )
+            raise UnknownShape(msg)
         model.build((None, *asked))
         return asked
     if len(inputs) > 1:
@@ -177,8 +188,8 @@ def _one_shape(model: Any, input_shape: Sequence[int] | None) -> tuple[int, ...]
     known = tuple(inputs[0].shape[1:])
     if asked is None:
         if None in known:
-            msg = f"input {inputs[0].name!r} has the shape {known}, which leaves sizes open; give input_shape"
-            raise UnsupportedModel(msg)
+            msg = f"input {inputs[0].name!r} has the shape {known}, which leaves sizes open; give input_shape, as in tessella.load(model, input_shape=(28, 28, 1))"
+            raise UnknownShape(msg)
         return tuple(int(size) for size in known)
     if len(asked) != len(known) or any(size not in {None, given} for size, given in zip(known, asked, strict=True)):
         msg = f"input_shape is {asked}, but the model's input {inputs[0].name!r} has the shape {known} (without its batch axis)"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tessella.errors import FileError, UnsupportedModel, UnsupportedOperator
+from tessella.errors import FileError, UnknownShape, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
 from tessella.importers.door import existing_file, reading
 from tessella.importers.onnx_operators import FOLDED, OPERATORS, Node, fold
@@ -148,7 +148,7 @@ def _input_shape(entry: "ValueInfoProto", given: Sequence[int] | None) -> tuple[
     if stated is None or any(size is None for size in stated):
         where = "no shape" if stated is None else f"shape {_written(stated)}"
         msg = f"input {entry.name!r} has {where}; say what one input looks like, as in input_shape=(3, 32, 32)"
-        raise UnsupportedModel(msg)
+        raise UnknownShape(msg)
     return tuple(size for size in stated if size is not None)
 
 

@@ -14,7 +14,7 @@ from inspect import Parameter, signature
 from math import prod
 from typing import Any
 
-from tessella.errors import ConversionMismatch, MissingPackage, OptionError, UnsupportedModel, UnsupportedOperator
+from tessella.errors import ConversionMismatch, MissingPackage, UnknownShape, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
 from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.linear_maps import check_size
@@ -193,9 +193,9 @@ def _inferred_shape(torch: Any, module: Any, name: str) -> tuple[int, ...]:
             break
     msg = (
         f"{name}: the shape of its input cannot be told, because it does not begin with a Linear layer; "
-        "pass the shape of one input without its batch axis, such as input_shape=(1, 28, 28)"
+        "say it without the batch axis, as in tessella.load(module, input_shape=(1, 28, 28))"
     )
-    raise OptionError(msg)
+    raise UnknownShape(msg)
 
 
 def _exported(torch: Any, module: Any, name: str, example: Any) -> Any:

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tessella.domain import Domain, Polytope, check_fit
+from tessella.domain import Polytope
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.kernel.program import EMPTY, Basis, Program
 from tessella.methods import Method
-from tessella.network import Floats, Layer, Mask, Network
+from tessella.network import Floats, Layer, Mask
 from tessella.numerics import ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.region import Region
@@ -27,21 +28,20 @@ from tessella.stability import Stability, check_stability, stability_to_go_on_wi
 _STRICT = 1e-9  # of a row's range: what a linear program finds nearer to 0 is decided exactly
 
 
-def regions(network: Network, domain: Domain, *, stability: Stability | None = None) -> Iterator[Region]:
+def regions(network: NetworkLike, domain: DomainLike, *, stability: Stability | None = None) -> Iterator[Region]:
     """List the regions of a network on a domain: the patterns whose inputs have an interior.
 
     Parameters
     ----------
-    network
-        The network.
-    domain
-        Where.
+    network, domain
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     stability
         Which units are stable, if that is known already; the more are, the faster it goes.
 
     Examples
     --------
     >>> from tessella.domain import Box
+    >>> from tessella.network import Network
     >>> network = Network.from_arrays([([[1.0], [1.0]], [0.0, -0.5]), ([[2.0, -4.0]], [-0.5])], relu_output=True)
     >>> for region in sorted(regions(network, Box(-1, 1, dim=1)), key=lambda region: region.point[0]):
     ...     print(region.point.round(3), region.pattern.astype(int), region.affine_map[0].ravel())
@@ -51,7 +51,7 @@ def regions(network: Network, domain: Domain, *, stability: Stability | None = N
     [0.625] [1 1 1] [-2.]
     [0.875] [1 1 0] [-0.]
     """
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     check_stability(stability, network, domain, "a list of regions")
     return _listed(stability or stability_to_go_on_with(network, domain, method=Method.LP))
 

@@ -13,7 +13,8 @@ from typing import SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Domain, check_fit
+from tessella.domain import Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.methods import Method
@@ -135,8 +136,8 @@ class Polygons:
 
 
 def polygons(
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     stability: Stability | None = None,
     limit: int | None = None,
@@ -147,7 +148,7 @@ def polygons(
     Parameters
     ----------
     network, domain
-        Of what, and where.  With more inputs take a slice: `tessella.slice`.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.  With more inputs take a slice: `tessella.slice`.
     stability
         Which units are stable, if that is known already.
     limit
@@ -166,7 +167,7 @@ def polygons(
     ([[0.0, -1.0], [0.5, -1.0], [0.0, -0.5]], [-1, 0, 0])
     """
     begun = meter.clock()
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     if domain.free_dim not in {1, 2}:
         msg = f"polygons need one or two free inputs, and the domain has {domain.free_dim}; tessella.slice makes a plane or a line of them"
         raise OptionError(msg)

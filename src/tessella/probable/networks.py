@@ -9,7 +9,8 @@ import numpy as np
 
 from tessella.counting.by_milp import POSITIVE, of_size_one
 from tessella.counting.checkpoint import domain_digest
-from tessella.domain import Box, Domain, check_fit
+from tessella.domain import Box, Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
 from tessella.kernel import meter
@@ -32,8 +33,8 @@ MOST_AS_ROWS = 12
 
 
 def mipbound(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     parity_size: int = 3,
     confidence: float = 0.95,
@@ -54,7 +55,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     parity_size
         How many units a constraint has; k in XOR-k.  Larger ones give better bounds, up to about half of the unstable units; where there are fewer
         units, a constraint has them all.
@@ -90,7 +91,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     (33, 28, (28, 28, 28, 28))
     """
     begun, compiled = meter.clock(), meter.compile_seconds()
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     given = {"executor": executor, "workers": workers, "progress": progress}
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     check_solver(solver)

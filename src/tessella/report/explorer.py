@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.domain import Box, Domain, Polytope
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.listing.polygons import Polygons, polygons
 from tessella.mosaic import tile_colours, tiles
@@ -57,8 +58,8 @@ class Explorer:
 
 
 def explore(
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     slice: Slice | None = None,  # noqa: A002  it is one
     limit: int = LIMIT,
@@ -69,7 +70,7 @@ def explore(
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     slice
         A plane or line; None for the whole if there are one or two free inputs, and else for the plane through the centre of the domain and
         two corners of its box that are drawn with a fixed seed.
@@ -80,6 +81,7 @@ def explore(
     """
     check_whole(limit, "limit", "the picture of a report", of="regions")
     check_progress(progress, "the picture of a report", "the number of regions found")
+    network, domain = enter(network, domain)
     chosen, where = slice, ""
     if slice is not None:
         if not (slice.whole == network and slice.within == domain):

@@ -6,7 +6,8 @@ from concurrent.futures import Executor
 import numpy as np
 
 from tessella import options
-from tessella.domain import Box, Domain, check_fit
+from tessella.domain import Box, Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import NetworkError
 from tessella.kernel import meter
 from tessella.methods import Method
@@ -20,8 +21,8 @@ from tessella.tightening.relaxation import Pair
 
 
 def tighten(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     *,
     method: Method | str = Method.MILP,
     seconds_per_unit: float = 10.0,
@@ -36,7 +37,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     method
         ``"interval"``: interval arithmetic, exact in the first layer of a box.  ``"linear"``: linear bounds substituted backwards.
         ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
@@ -53,7 +54,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     [1.0, 0.0]
     """
     start = meter.clock()
-    check_fit(network, domain)
+    network, domain = enter(network, domain)
     who = "a search for stable units"
     chosen = options.chosen(Method, method, "method", who)
     options.check_seconds(seconds_per_unit, who, otherwise="", name="seconds_per_unit")

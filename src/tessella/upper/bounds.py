@@ -6,7 +6,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
-from tessella.domain import Domain, check_fit
+from tessella.domain import Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.methods import Method
@@ -116,8 +117,8 @@ class UpperBounds:
 
 
 def upper_bounds(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain | None = None,
+    network: NetworkLike,
+    domain: DomainLike | None = None,
     *,
     stability: Stability | None = None,
     method: Method | str = Method.MILP,
@@ -129,9 +130,9 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network
-        The network.
+        What `tessella.load` takes.
     domain
-        The inputs considered.  Without it there is no empirical bound, and the others hold on any domain.
+        The inputs considered: a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.  Without it there is no empirical bound, and the others hold on any domain.
     stability
         The units that never change their state on the domain, if they are known; its domain is the default.
     method
@@ -147,8 +148,7 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     start = meter.clock()
     if domain is None and isinstance(stability, Stability):
         domain = stability.domain
-    if domain is not None:
-        check_fit(network, domain)
+    network, domain = enter(network, domain)
     check_stability(stability, network, domain, "upper_bounds")
     dim = network.input_dim if domain is None else domain.free_dim
     layers = stages(network)

@@ -15,12 +15,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from math import prod
+from numbers import Integral
 from typing import TypeAlias
 
+from tessella.door import NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.network import Network
 
-Shape: TypeAlias = int | Network
+Shape: TypeAlias = int | NetworkLike
 
 _LARGEST = 4_000_000_000  # bits of the binomials of one layer
 
@@ -44,7 +46,7 @@ def raghu_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
     Parameters
     ----------
     network
-        A `Network`, or the number of inputs if `widths` are given.
+        What `tessella.load` takes, or the number of inputs if `widths` are given.
     widths
         ReLUs per layer.
 
@@ -155,11 +157,12 @@ def stages(network: Network) -> list[Stage]:
 
 
 def _shape(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[Stage]]:
-    if isinstance(network, Network):
+    if not isinstance(network, Integral) and (widths is None or isinstance(network, Network)):
         if widths is not None:
             msg = "a Network has its own widths; give either a network, or a number of inputs and widths"
             raise OptionError(msg)
-        return network.input_dim, stages(network)
+        read, _ = enter(network, None)
+        return read.input_dim, stages(read)
     if widths is None:
         msg = f"give the widths of the layers as well, as in configuration_bound({network!r}, [11, 11, 10])"
         raise OptionError(msg)

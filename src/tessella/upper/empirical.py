@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessella.domain import Domain
+from tessella.door import DomainLike, NetworkLike, enter
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.stability import Stability, check_stability
@@ -89,8 +90,8 @@ class Empirical:
 
 
 def empirical_bound(  # noqa: PLR0913  one keyword per option
-    network: Network,
-    domain: Domain,
+    network: NetworkLike,
+    domain: DomainLike,
     stability: Stability | None = None,
     *,
     method: Method | str = Method.MILP,
@@ -103,7 +104,7 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
     Parameters
     ----------
     network, domain
-        Of what, and where.
+        Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     stability
         The units that never change their state there, if they are known.
     method
@@ -120,6 +121,7 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
     >>> empirical_bound(net, Box(-1, 1, dim=1)), empirical_bound(net, Box(1, 2, dim=1))
     (3, 1)
     """
+    network, domain = enter(network, domain)
     if stability is None:
         stability = find_stability(network, domain, method=method, executor=executor, progress=progress)
     return empirical(network, domain, stability, effort=effort).value
