@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo test test-quick test-slow lint style types clean paper-smoke paper-docs
+.PHONY: demo docs test test-quick test-slow lint style types clean paper-smoke paper-docs
 demo: $(VENV)/.installed
 	@$(VENV)/bin/tessella demo
 
@@ -31,6 +31,11 @@ paper-docs: $(VENV)/.installed-dev
 	$(VENV)/bin/python -m experiments.paper report --results experiments/paper/results -o report.html \
 		--figures docs/paper --formats png --markdown docs/paper.md
 
+# the pages: build/docs/index.html, which needs no server. Warnings are errors, and links inside are followed.
+docs: $(VENV)/.installed-dev
+	$(VENV)/bin/sphinx-build -q -E -W --keep-going -b html -d build/doctrees docs build/docs
+	@echo "build/docs/index.html"
+
 lint: style types
 
 style: $(VENV)/.installed-dev
@@ -56,4 +61,4 @@ $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@touch $(VENV)/.installed $@
 
 clean:
-	rm -rf $(VENV) smoke .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build smoke .pytest_cache .ruff_cache .hypothesis

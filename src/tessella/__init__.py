@@ -9,7 +9,7 @@
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tessella._version import __version__
 from tessella.errors import (
@@ -147,24 +147,25 @@ _NAMES = {
     "upper": ("UpperBounds", "configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound", "upper_bounds"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = frozenset(
-    {"domain", "importers", "network", "plot", "preactivation", "report", "result", "tightening", "tolerances", "upper"}
-)
+_PUBLIC_MODULES = frozenset({"formulation", "plot", "report", "solvers"})
+_MODULES = _PUBLIC_MODULES | {"domain", "importers", "network", "preactivation", "result", "tightening", "tolerances", "upper"}
 
 
-def __getattr__(name: str) -> Any:
-    """Load what is named when it is named: numpy, solvers and the compiler take their time."""
-    if name in _MODULE_OF:
-        return getattr(import_module(f"tessella.{_MODULE_OF[name]}"), name)
-    if name in _MODULES:
-        return import_module(f"tessella.{name}")
-    msg = f"module 'tessella' has no attribute {name!r}"
-    raise AttributeError(msg)
+if not TYPE_CHECKING:  # else every misspelt name would pass for one of ours
+
+    def __getattr__(name: str) -> object:
+        """Load what is named when it is named: numpy, solvers and the compiler take their time."""
+        if name in _MODULE_OF:
+            return getattr(import_module(f"tessella.{_MODULE_OF[name]}"), name)
+        if name in _MODULES:
+            return import_module(f"tessella.{name}")
+        msg = f"module 'tessella' has no attribute {name!r}"
+        raise AttributeError(msg)
 
 
 def __dir__() -> list[str]:
-    """All names, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """All public names, loaded or not, and what Python itself calls its modules' things; nothing else."""
+    return sorted({*__all__, *_PUBLIC_MODULES, *(name for name in globals() if name.startswith("__"))})
 
 
 class _Face(ModuleType):

@@ -1,6 +1,7 @@
 """The package's face: its names, and how little it loads."""
 
 import json
+import pydoc
 import re
 import subprocess
 import sys
@@ -34,6 +35,28 @@ def test_a_function_is_not_hidden_by_the_module_of_its_name():
     assert set(tessella.__all__) <= set(dir(tessella))
     with pytest.raises(AttributeError, match="no attribute 'regoins'"):
         _ = tessella.regoins
+
+
+def test_dir_and_completion_show_the_public_names_and_no_others():
+    code = """
+import json, rlcompleter, tessella
+completer, found = rlcompleter.Completer({"tessella": tessella}), []
+while (text := completer.complete("tessella.", len(found))):
+    found.append(text.removeprefix("tessella.").rstrip("()"))
+print(json.dumps([dir(tessella), found]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    public = {*tessella.__all__, "formulation", "plot", "report", "solvers"}
+    shown, completed = json.loads(done.stdout)
+    assert {name for name in shown if not name.startswith("__")} == public - {"__version__"}
+    assert set(completed) == public - {"__version__"}
+
+
+def test_help_shows_the_public_names():
+    text = pydoc.plain(pydoc.render_doc(tessella))
+    shown = set(re.findall(r"^    (?:class )?(\w+)(?:\(| = )", text, re.MULTILINE))
+    assert set(tessella.__all__) - {"__version__"} <= shown
+    assert not {"Any", "TYPE_CHECKING", "import_module", "ModuleType"} & shown
 
 
 def test_errors_have_builtin_parents():
@@ -84,24 +107,3 @@ def test_options_are_checked_at_the_door(tmp_path):
         tessella.load([([[1.0]], None)], output="y")
     with pytest.raises(tessella.OptionError, match="ONNX"):
         tessella.load(tmp_path / "m.npz", output="y")
-
-
-def snippets(name):
-    """Python blocks of a page, with the line where each starts."""
-    text = (ROOT / name).read_text()
-    return [
-        (text[: match.start()].count("\n") + 1, match.group(1)) for match in re.finditer(r"```python\n(.*?)```", text, re.DOTALL)
-    ]
-
-
-@pytest.mark.parametrize(("line", "code"), snippets("README.md"))
-def test_readme_snippets_run(line, code, tmp_path, monkeypatch):
-    """Run each; a comment ``# 243`` behind an expression is what it must print."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "model.onnx").write_bytes((ROOT / "src/tessella/data/digits.onnx").read_bytes())
-    scope = {}
-    for statement in code.strip().split("\n"):
-        exec(compile(statement, f"README.md:{line}", "exec"), scope)
-        shown = re.fullmatch(r"([^#=]+\S)\s+# -> (.*)", statement)
-        if shown:
-            assert str(eval(shown.group(1), scope)) == shown.group(2), statement

@@ -1,0 +1,35 @@
+"""Every line of code in README and docs runs and says what the page shows; every public name has an example."""
+
+import inspect
+import re
+
+import pytest
+
+import tessella
+from helpers.pages import ROOT, blocks, run_commands, run_python
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [page for page in PAGES if page.parent.name != "notebook" and page.name != "paper.md" and blocks(page)]
+REFERENCE = {page: page.read_text() for page in (ROOT / "docs/reference").glob("*.md")}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_of_the_page_runs(page, run, tmp_path):
+    (tmp_path / "model.onnx").write_bytes((ROOT / "src/tessella/data/digits.onnx").read_bytes())
+    scope = {"__name__": "__main__"}
+    for block in blocks(page):
+        if block.language == "python":
+            run_python(block, scope)
+        else:
+            run_commands(block, run)
+
+
+@pytest.mark.parametrize("name", sorted({*tessella.__all__} - {"__version__"}))
+def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
+    pages = [
+        page for page, text in REFERENCE.items() if re.search(rf"^\.\. auto\w+:: tessella\.{name}\b(\(|$)", text, re.MULTILINE)
+    ]
+    assert len(pages) == 1
+    code = "".join(block.code for block in blocks(pages[0]) if block.language == "python")
+    documented = inspect.getdoc(getattr(tessella, name)) or ""
+    assert re.search(rf"\b{name}\b", code) or ">>>" in documented
