@@ -24,7 +24,8 @@ from tessella.errors import (  # noqa: E402
     UnsupportedOperator,
 )
 from tessella.importers.torch import from_exported, from_module, read_pt2  # noqa: E402
-from tessella.network import Network  # noqa: E402
+from tessella.network import COMPARISON, Network  # noqa: E402
+from tessella.result import Counted  # noqa: E402
 
 Shape = tuple[int, ...] | None
 
@@ -86,6 +87,12 @@ def saved(program: Any, path: Path) -> Path:
     return path
 
 
+def decomposed(program: Any) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return program.run_decompositions()
+
+
 def refusal(kind: type[TessellaError], read: Callable[[], Any]) -> str:
     """The message of the error, in a single line."""
     with pytest.raises(kind) as caught:
@@ -138,6 +145,10 @@ def shapes_galore(self: Any, x: Any) -> Any:
         torch.cat(list(x.chunk(2, dim=2)), dim=1).select(1, 4),
     ]
     return self.l(torch.cat(parts, dim=1)).relu()
+
+
+def maxout(self: Any, x: Any) -> Any:
+    return self.last(self.first(x).view(1, 3, 4).max(-1)[0])
 
 
 SHARED = nn.Linear(4, 4)
@@ -196,6 +207,24 @@ MODULES: dict[str, tuple[nn.Module, Shape]] = {
         ),
         None,
     ),
+    "transposed": (
+        nn.Sequential(nn.ConvTranspose2d(2, 4, 3, stride=2, padding=1, output_padding=1, groups=2), nn.ReLU(), nn.Flatten()),
+        (2, 3, 2),
+    ),
+    "transposed1d": (nn.Sequential(nn.ConvTranspose1d(2, 3, 2, dilation=2, bias=False), nn.ReLU()), (2, 4)),
+    "transposed3d": (nn.Sequential(nn.ConvTranspose3d(1, 2, 2, stride=2), nn.ReLU()), (1, 2, 1, 2)),
+    "upsampled": (nn.Sequential(nn.Upsample(scale_factor=2, mode="bilinear"), nn.Conv2d(1, 2, 2), nn.ReLU()), (1, 3, 2)),
+    "resized": (
+        Code(
+            lambda _, x: F.interpolate(
+                F.interpolate(x, size=7, mode="linear", align_corners=True), scale_factor=1.6, mode="linear"
+            )
+        ),
+        (2, 4),
+    ),
+    "bicubic": (nn.Upsample(scale_factor=2, mode="bicubic"), (1, 3, 3)),
+    "trilinear": (nn.Upsample(size=(3, 2, 5), mode="trilinear"), (1, 2, 2, 2)),
+    "exact": (nn.Upsample(scale_factor=1.5, mode="nearest-exact"), (1, 4, 4)),
     "in_place_input": (nn.Sequential(nn.ReLU(inplace=True), nn.Linear(3, 3)), (3,)),
     "in_place_views": (Code(over_views, l=nn.Linear(4, 4)), None),
     "one_example": (Code(lambda m, x: m.c(x[0]).relu(), c=nn.Conv2d(1, 2, 2)), (1, 3, 3)),
@@ -231,6 +260,118 @@ def test_half_precision_weights_are_read_as_they_are(dtype: Any) -> None:
     net = from_module(module)
     assert np.array_equal(net.layers[0].dense(), module[0].weight.detach().double().numpy())
     assert difference(net, module, torch.float64) < 1e-12
+
+
+# what is piecewise linear without being a ReLU: modules, shapes, and how many units of what kind
+PIECEWISE: dict[str, tuple[nn.Module, Shape, dict[str, int]]] = {
+    "leaky": (nn.Sequential(nn.Linear(3, 4), nn.LeakyReLU(0.2, inplace=True), nn.Linear(4, 2)), None, {"LeakyReLU": 4}),
+    "prelu": (nn.Sequential(nn.Linear(3, 4), nn.PReLU(), nn.Linear(4, 2)), None, {"PReLU": 4}),
+    "prelu_channels": (nn.Sequential(nn.Conv2d(1, 2, 2), nn.PReLU(2), nn.Flatten()), (1, 3, 3), {"PReLU": 8}),
+    "rrelu": (nn.Sequential(nn.Linear(3, 4), nn.RReLU()), None, {"LeakyReLU": 4}),
+    "abs": (Code(lambda m, x: m.l(x).abs() - x, l=nn.Linear(3, 3)), None, {"absolute value": 3}),
+    "clips": (
+        Code(lambda m, x: F.hardtanh(m.l(x)) + F.relu6(x * 4) + F.hardsigmoid(x * 2), l=nn.Linear(3, 3)),
+        None,
+        {"clip": 12, "ReLU": 6},
+    ),
+    "bounds": (
+        Code(lambda m, x: m.l(x).clamp(min=m.c, max=x), l=nn.Linear(3, 3), c=torch.empty(3)),
+        None,
+        {"clip": 3, "maximum of two": 3},
+    ),
+    "threshold": (nn.Sequential(nn.Linear(3, 4), nn.Threshold(0.0, 0.0), nn.Linear(4, 2)), None, {"ReLU": 4}),
+    "shrunk": (nn.Sequential(nn.Linear(3, 4), nn.Softshrink(0.3)), None, {"Softshrink": 8}),
+    "two": (
+        Code(
+            lambda m, x: torch.maximum(m.a(x), m.b(x)) - torch.minimum(m.b(x), x) + torch.fmax(x, m.a(x)),
+            a=nn.Linear(3, 3),
+            b=nn.Linear(3, 3),
+        ),
+        None,
+        {"maximum of two": 9},
+    ),
+    "maxout": (seeded(Code(maxout, first=nn.Linear(3, 12), last=nn.Linear(3, 2))), None, {COMPARISON: 9}),
+    "along": (
+        Code(lambda _, x: x.amax((1, 2)) - x.amin(2).sum(1) + x.max() * 2 - x.min(1, keepdim=True)[0].flatten(1).sum(1)),
+        (3, 2),
+        {COMPARISON: 14, "maximum of two": 3},
+    ),
+    "max_pool1d": (nn.Sequential(nn.Conv1d(1, 2, 2), nn.MaxPool1d(3, 1, padding=1, dilation=2, ceil_mode=True)), (1, 7), {}),
+    "max_pool2d": (
+        nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.MaxPool2d((2, 3), padding=(1, 0)), nn.Flatten()),
+        (1, 5, 7),
+        {},
+    ),
+    "max_pool3d": (nn.Sequential(nn.Conv3d(1, 1, 2), nn.MaxPool3d(2, ceil_mode=True)), (1, 4, 3, 4), {}),
+    "with_places": (Code(lambda _, x: F.max_pool2d(x, 2, return_indices=True)[0]), (1, 4, 4), {COMPARISON: 12}),
+    "global_max": (
+        nn.Sequential(nn.Conv2d(1, 2, 2), nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(2, 2)),
+        (1, 3, 3),
+        {COMPARISON: 6},
+    ),
+    "adaptive_max1d": (nn.AdaptiveMaxPool1d(2), (2, 4), {"maximum of two": 4}),
+    "adaptive_max3d": (nn.AdaptiveMaxPool3d((1, None, 2)), (1, 2, 1, 4), {COMPARISON: 6}),
+}
+
+
+@pytest.mark.parametrize("name", PIECEWISE)
+def test_other_piecewise_linear_modules(name: str, tmp_path: Path) -> None:
+    module, shape, units = PIECEWISE[name]
+    module = seeded(module)
+    net = from_module(module, shape)
+    assert difference(net, module, torch.float32) < 1e-5
+    assert net.source is not None
+    if units:
+        assert dict(net.source.units) == units
+        assert net.counted is (Counted.COMPARISONS if COMPARISON in units else Counted.REGIONS)
+    program = exported(module, net.source.input_shape)
+    assert read_pt2(saved(program, tmp_path / "model.pt2")) == net
+    if name not in {"prelu", "prelu_channels", "threshold", "rrelu", "shrunk"}:  # which torch takes apart into jumps
+        assert from_exported(decomposed(program), "program").relus == net.relus
+
+
+def first_layers() -> nn.Module:
+    return seeded(nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 4)))
+
+
+# ends of models, and the operators that are left off
+ENDINGS: dict[str, tuple[Callable[..., Any], list[str]]] = {
+    "softmax": (lambda x: x.softmax(-1), ["softmax"]),
+    "log_softmax": (lambda x: F.log_softmax(x, 1), ["log_softmax"]),
+    "sigmoid": (torch.sigmoid, ["sigmoid"]),
+    "in_place": (lambda x: x.sigmoid_(), ["sigmoid"]),
+    "tanh": (lambda x: 2.0 * torch.tanh(x), ["tanh", "mul"]),
+    "argmax": (lambda x: x.argmax(1), ["argmax"]),
+    "max_place": (lambda x: x.max(1)[1], ["argmax"]),
+    "classes": (lambda x: F.dropout(x.softmax(1).view(4)[None], training=False).argmax(1), ["softmax", "argmax"]),
+    "loss": (lambda x: F.cross_entropy(x, torch.tensor([1])), ["cross_entropy_loss"]),
+    "squares": (lambda x: F.mse_loss(x, torch.ones(1, 4)), ["mse_loss"]),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_ends_that_change_no_region_are_left_off(name: str, tmp_path: Path) -> None:
+    function, left_off = ENDINGS[name]
+    module = Code(lambda m, x: function(m.parts(x)), parts=first_layers())
+    net = from_module(module, (3,))
+    assert difference(net, first_layers(), torch.float32) < 1e-5
+    assert net.source is not None
+    assert net.source.points > 0
+    assert net.source.notes == tuple(f"{one} at the end is left off: it changes no region" for one in left_off)
+    program = exported(module, (3,))
+    for other in (from_exported(program, "program"), read_pt2(saved(program, tmp_path / "model.pt2"))):
+        assert difference(other, first_layers(), torch.float32) < 1e-5
+        assert other.source is not None
+        assert len(other.source.notes) == len(left_off)
+
+
+def test_what_a_network_ends_in_is_as_it_was_before() -> None:
+    assert from_module(nn.Sequential(first_layers(), nn.Softmax(-1))) == from_module(first_layers())
+
+
+def test_operators_are_refused_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tessella.importers.torch_graph.Call", lambda *_: pytest.fail("something was computed"))
+    refusal(UnsupportedOperator, lambda: from_module(nn.Sequential(nn.Linear(3, 5), nn.GELU())))
 
 
 def relu_patterns(module: nn.Module, points: Any, shape: tuple[int, ...]) -> Any:
@@ -304,14 +445,21 @@ def test_nothing_is_printed_and_loggers_are_restored(capfd: pytest.CaptureFixtur
 
 REFUSED: dict[str, tuple[Callable[[], nn.Module], Shape, type[TessellaError], str]] = {
     "sigmoid": (
-        lambda: nn.Sequential(nn.Linear(2, 2), nn.Sigmoid()),
+        lambda: nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.Linear(2, 2)),
         None,
         UnsupportedOperator,
-        "'sigmoid' (layer '1', Sigmoid) is aten.sigmoid",
+        "'linear_1' (layer '2', Linear) is aten.linear.default, which reads the result of sigmoid",
     ),
-    "softmax": (lambda: nn.Sequential(nn.Linear(2, 2), nn.Softmax(-1)), None, UnsupportedOperator, "left off"),
-    "max_pool": (lambda: nn.MaxPool2d(2), (1, 4, 4), UnsupportedOperator, "aten.max_pool2d"),
-    "transposed": (lambda: nn.ConvTranspose2d(1, 1, 2), (1, 3, 3), UnsupportedOperator, "conv_transpose2d"),
+    "softmax": (lambda: Code(lambda _, x: x + x.softmax(1)), (2,), UnsupportedOperator, "reads the result of softmax"),
+    "places": (lambda: Code(lambda _, x: x.gather(1, x.max(1, keepdim=True)[1])), (2,), UnsupportedOperator, "result of argmax"),
+    "gelu": (
+        lambda: nn.Sequential(nn.Linear(2, 2), nn.GELU()),
+        None,
+        UnsupportedOperator,
+        "'gelu' (layer '1', GELU) is aten.gelu.default, which cannot be read; replace it, or cut the model before it",
+    ),
+    "jump": (lambda: nn.Threshold(0.0, 1.0), (2,), UnsupportedModel, "jumps"),
+    "random_slopes": (lambda: Code(lambda _, x: F.rrelu(x, training=True)), (2,), UnsupportedModel, "random"),
     "layer_norm": (lambda: nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)), None, UnsupportedOperator, "layer_norm"),
     "random": (lambda: Code(lambda _, x: x + torch.randn(2)), (2,), UnsupportedOperator, "random"),
     "product": (lambda: Code(lambda _, x: x * x), (2,), UnsupportedModel, "both depend on the input"),
@@ -321,12 +469,13 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], Shape, type[TessellaError], st
     "dropout": (lambda: Code(lambda _, x: F.dropout(x)), (2,), UnsupportedModel, "training=self.training"),
     "batch_statistics": (lambda: nn.BatchNorm2d(2, track_running_stats=False), (2, 3, 3), UnsupportedModel, "statistics"),
     "adaptive": (lambda: nn.AdaptiveAvgPool2d(2), (1, 3, 3), UnsupportedModel, "multiples"),
+    "adaptive_max": (lambda: nn.AdaptiveMaxPool2d(2), (1, 3, 3), UnsupportedModel, "multiples"),
     "control_flow": (lambda: Code(lambda _, x: x if x.sum() > 0 else -x), (2,), UnsupportedModel, "must not branch"),
     "left_torch": (lambda: Code(lambda _, x: torch.tensor(x.numpy() * 2)), (2,), UnsupportedModel, "leave torch"),
-    "outputs": (lambda: Code(lambda _, x: (x, 2 * x)), (2,), UnsupportedModel, "2 outputs"),
+    "outputs": (lambda: Code(lambda _, x: (x, 2 * x)), (2,), UnsupportedModel, "joined by torch.cat"),
     "no_output": (lambda: Code(lambda *_: None), (2,), UnsupportedModel, "0 outputs"),
     "constant": (lambda: Code(lambda *_: torch.ones(2)), (2,), UnsupportedModel, "does not depend on its input"),
-    "inputs": (lambda: nn.Bilinear(2, 2, 2), (2,), UnsupportedModel, "2 inputs (input1, input2)"),
+    "inputs": (lambda: nn.Bilinear(2, 2, 2), (2,), UnsupportedModel, "torch.export.export(module.eval(), (input1, input2))"),
     "no_shape": (lambda: nn.Conv2d(1, 1, 2), None, OptionError, "input_shape=(1, 28, 28)"),
     "with_batch": (lambda: nn.Conv2d(1, 1, 2), (1, 1, 5, 5), UnsupportedModel, "without its batch axis"),
     "wrong_shape": (lambda: nn.Linear(3, 2), (5,), UnsupportedModel, "(1, 5)"),
@@ -410,9 +559,7 @@ def test_decomposed_programs_are_read(name: str, tmp_path: Path) -> None:
     module, shape = MODULES[name]
     expected = from_module(seeded(module), shape)
     assert expected.source is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        program = exported(module, expected.source.input_shape).run_decompositions()
+    program = decomposed(exported(module, expected.source.input_shape))
     for net in (from_exported(program, "program"), read_pt2(saved(program, tmp_path / "model.pt2"))):
         assert difference(net, module, torch.float32) < 1e-5
         assert net.shape == expected.shape
@@ -446,17 +593,34 @@ def test_batches_and_dynamic_axes_are_explained(tmp_path: Path) -> None:
         assert "only the first (batch) axis may be dynamic" in refusal(UnsupportedModel, read)
 
 
-def test_programs_with_several_inputs_are_refused(tmp_path: Path) -> None:
+def test_programs_with_several_inputs_read_them_in_a_row(tmp_path: Path) -> None:
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.one, self.two = nn.Linear(2, 3), nn.Conv1d(1, 3, 2)
+
+        def forward(self, x: Any, y: Any) -> Any:
+            return self.one(x).relu() - self.two(y).flatten(1).relu()
+
+    module = seeded(Two())
+    program = torch.export.export(module, (torch.ones(1, 2), torch.ones(1, 1, 2)))
+    points = np.random.default_rng(0).standard_normal((9, 4))
+    with torch.no_grad():
+        values = torch.tensor(points, dtype=torch.float32)
+        expected = module(values[:, :2], values[:, 2:].unsqueeze(1)).numpy()
+    for net in (from_exported(program, "program"), read_pt2(saved(program, tmp_path / "model.pt2"))):
+        assert net.relus == 6
+        np.testing.assert_allclose(net(points), expected, atol=1e-5)
+    assert "from_module" in refusal(UnsupportedModel, lambda: from_exported(mlp(), "program"))
     program = torch.export.export(nn.Bilinear(2, 2, 2), (torch.ones(1, 2), torch.ones(1, 2)))
     path = saved(program, tmp_path / "model.pt2")
     for read in (lambda: from_exported(program, "program"), lambda: read_pt2(path)):
-        assert "2 inputs" in refusal(UnsupportedModel, read)
-    assert "from_module" in refusal(UnsupportedModel, lambda: from_exported(mlp(), "program"))
+        assert "aten.bilinear.default" in refusal(UnsupportedOperator, read)
 
 
 def test_files_with_other_operators_are_refused(tmp_path: Path) -> None:
-    path = saved(exported(nn.Sequential(nn.Linear(2, 2), nn.Sigmoid()), (2,)), tmp_path / "model.pt2")
+    path = saved(exported(nn.Sequential(nn.Linear(2, 2), nn.GELU()), (2,)), tmp_path / "model.pt2")
     message = refusal(UnsupportedOperator, lambda: read_pt2(path))
-    assert message.startswith("model.pt2: node 'sigmoid' (layer '1', Sigmoid) is aten.sigmoid.default")
+    assert message.startswith("model.pt2: node 'gelu' (layer '1', GELU) is aten.gelu.default")
     path = saved(exported(MODULES["in_place_views"][0], (4,)), tmp_path / "model.pt2")
     assert "run_decompositions" in refusal(UnsupportedModel, lambda: read_pt2(path))

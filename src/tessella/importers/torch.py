@@ -20,7 +20,7 @@ from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.linear_maps import check_size
 from tessella.importers.torch_archive import read_graph
 from tessella.importers.torch_call import first_line, numbers
-from tessella.importers.torch_graph import Graph, Ref, Step, execute, layer_words, trace
+from tessella.importers.torch_graph import Graph, Ref, Step, check_ends, execute, layer_words, trace
 from tessella.importers.torch_graph import input_shape as traced_shape
 from tessella.network import Floats, Network, Source
 from tessella.tolerances import DEFAULT, Tolerances
@@ -52,10 +52,11 @@ def from_module(module: Any, input_shape: Sequence[int] | None = None) -> Networ
         check_size(prod(shape), "the model's input")
         dtype = _dtype(torch, ready)
         program = _exported(torch, ready, name, torch.randn((1, *shape), dtype=dtype, generator=torch.Generator().manual_seed(0)))
-        network = _traced(program, name)
+        network, compared = _traced(program, name)
 
         def forward(point: Floats) -> Floats:
-            return numbers(_only(ready(torch.tensor(point, dtype=dtype).reshape(1, *shape))))
+            value = torch.tensor(point, dtype=dtype)
+            return numbers(_only(ready(value.reshape(1, *shape)) if compared is None else execute(compared, value)))
 
         return checked(network, Source("torch", name, shape), forward)
 
@@ -66,7 +67,8 @@ def from_exported(program: Any, name: str = "ExportedProgram") -> Network:
     Parameters
     ----------
     program
-        The program; it takes one tensor, whose first axis is a batch of one or dynamic, and returns one tensor.
+        The program; it takes tensors whose first axis is a batch of one or dynamic, and returns one tensor.  Of several inputs
+        the network reads the numbers one after the other.
     name
         What to call it.
     """
@@ -76,9 +78,9 @@ def from_exported(program: Any, name: str = "ExportedProgram") -> Network:
         raise UnsupportedModel(msg)
     with reading(name, "a network", UnsupportedModel), _quiet(), torch.no_grad():
         graph = _graph(program, name)
-        network = _traced(program, name)
-        source = Source("torch", name, graph.input_shape[1:])
-        return checked(network, source, _program_forward(torch, program, graph), tolerances=_tolerances(torch, graph))
+        network, compared = _traced(program, name)
+        forward = _program_forward(torch, program, graph) if compared is None else _forward(torch, compared)
+        return checked(network, Source("torch", name, graph.shape), forward, tolerances=_tolerances(torch, graph))
 
 
 def read_pt2(path: str | os.PathLike[str]) -> Network:
@@ -96,14 +98,10 @@ def read_pt2(path: str | os.PathLike[str]) -> Network:
     name = place.name
     with reading(name, "a .pt2 archive"), _quiet(), torch.no_grad():
         graph = read_graph(place)
-        network = trace(graph)
-
-        def forward(point: Floats) -> Floats:
-            return numbers(_only(execute(graph, torch.tensor(point, dtype=graph.dtype).reshape(graph.input_shape))))
-
-        source = Source("pt2", name, graph.input_shape[1:])
+        network, compared = trace(graph)
+        source = Source("pt2", name, graph.shape)
         try:
-            return checked(network, source, forward, tolerances=_tolerances(torch, graph))
+            return checked(network, source, _forward(torch, compared), tolerances=_tolerances(torch, graph))
         except ConversionMismatch as error:
             if not any(step.in_place for step in graph.steps):
                 raise
@@ -173,7 +171,10 @@ def _check_module(torch: Any, module: Any, name: str) -> None:
         raise UnsupportedModel(msg)
     needed = [item.name for item in signature(module.forward).parameters.values() if _is_needed(item)]
     if len(needed) > 1:
-        msg = f"{name}: its forward pass needs {len(needed)} inputs ({', '.join(needed)}); exactly one input can be read"
+        msg = (
+            f"{name}: its forward pass needs {len(needed)} inputs ({', '.join(needed)}), whose shapes are not known; "
+            f"read tessella.load(torch.export.export(module.eval(), ({', '.join(needed)})))"
+        )
         raise UnsupportedModel(msg)
 
 
@@ -221,17 +222,23 @@ def _exported(torch: Any, module: Any, name: str, example: Any) -> Any:
 # ---------------------------------------------------------------------------------------------- programs
 
 
-def _traced(program: Any, name: str) -> Network:
-    """The network that a program computes; what is not read as it is may be once torch has taken it apart."""
+def _traced(program: Any, name: str) -> tuple[Network, Graph | None]:
+    """The network that a program computes, and what to compare it with if not with the program as it is.
+
+    What is not read as it is may be once torch has taken it apart.
+    """
     graph = _graph(program, name)
     try:
         changes = any(_changes_arguments(step) for step in graph.steps)
-        return trace(_graph(program.run_decompositions({}), name) if changes else graph)
+        graph = _graph(program.run_decompositions({}), name) if changes else graph
+        network, compared = trace(graph)
     except UnsupportedOperator as error:
         try:
-            return trace(_graph(program.run_decompositions(), name))
+            graph = _graph(program.run_decompositions(), name)
+            network, compared = trace(graph)
         except Exception:  # noqa: BLE001  the operator that the user wrote says more than its parts
             raise error from None
+    return network, None if compared is graph else compared
 
 
 def _changes_arguments(step: Step) -> bool:
@@ -261,17 +268,20 @@ def _graph(program: Any, name: str) -> Graph:
         for spec, node in zip(program.graph_signature.output_specs, returned, strict=True)
         if spec.kind.name == "USER_OUTPUT" and hasattr(node, "name")
     ]
-    for found, what in ((inputs, "input"), (outputs, "output")):
-        if len(found) != 1:
-            msg = f"{name}: has {len(found)} {what}s; exactly one {what} tensor can be read"
+    check_ends(name, inputs, outputs)
+    examples = [nodes[item].meta["val"] for item in inputs]
+    for example in examples:
+        if not hasattr(example, "shape") or not example.is_floating_point() or example.device.type != "cpu":
+            msg = f"{name}: its input is {str(example)[:100]}; a floating-point tensor on the CPU is needed"
             raise UnsupportedModel(msg)
-    example = nodes[inputs[0]].meta["val"]
-    if not hasattr(example, "shape") or not example.is_floating_point() or example.device.type != "cpu":
-        msg = f"{name}: its input is {str(example)[:100]}; a floating-point tensor on the CPU is needed"
-        raise UnsupportedModel(msg)
-    shape = traced_shape(name, [size if isinstance(size, int) else None for size in example.shape])
+        if example.dtype != examples[0].dtype:
+            msg = f"{name}: its inputs are of types {examples[0].dtype} and {example.dtype}; export it with inputs of one type"
+            raise UnsupportedModel(msg)
+    shapes = tuple(
+        traced_shape(name, [size if isinstance(size, int) else None for size in example.shape]) for example in examples
+    )
     steps = [_step(node) for node in program.graph.nodes if node.op == "call_function"]
-    return Graph(name, steps, constants, inputs[0], outputs[0], shape, example.dtype)
+    return Graph(name, steps, constants, tuple(inputs), outputs[0], shapes, examples[0].dtype)
 
 
 def _step(node: Any) -> Step:
@@ -298,19 +308,24 @@ def _linked(value: Any) -> Any:
     return Ref(value.name) if hasattr(value, "op") and hasattr(value, "target") else value
 
 
+def _forward(torch: Any, graph: Graph) -> Callable[[Floats], Floats]:
+    """A graph's own forward pass."""
+    return lambda point: numbers(_only(execute(graph, torch.tensor(point, dtype=graph.dtype))))
+
+
 def _program_forward(torch: Any, program: Any, graph: Graph) -> Callable[[Floats], Floats]:
     """The program's own forward pass, for a batch as large as the one that it was exported with."""
     module = program.module()
-    args, named = program.example_inputs or ((torch.zeros(graph.input_shape),), {})
+    args, named = program.example_inputs or (tuple(torch.zeros(shape) for shape in graph.input_shapes), {})
     rows = next((len(value) for value in (*args, *named.values()) if torch.is_tensor(value)), 1)
 
     def forward(point: Floats) -> Floats:
-        value = torch.tensor(point, dtype=graph.dtype).reshape(graph.input_shape)
-        batch = value.repeat(rows, *[1] * (value.ndim - 1))
-        places = [batch if torch.is_tensor(item) else item for item in args]
-        output = module(*places, **{key: batch if torch.is_tensor(item) else item for key, item in named.items()})
-        values = numbers(_only(output))
-        return values[0] if rows > 1 and values.shape[:1] == (rows,) else values
+        values = iter(graph.values(torch.tensor(point, dtype=graph.dtype)).values())
+        batches = (value.repeat(rows, *[1] * (value.ndim - 1)) for value in values)
+        places = [next(batches) if torch.is_tensor(item) else item for item in args]
+        output = module(*places, **{key: next(batches) if torch.is_tensor(item) else item for key, item in named.items()})
+        values_out = numbers(_only(output))
+        return values_out[0] if rows > 1 and values_out.shape[:1] == (rows,) else values_out
 
     return forward
 

@@ -19,7 +19,8 @@ from tessella.errors import FileError, UnsupportedModel, UnsupportedOperator
 from tessella.importers.door import refuse_pickle
 from tessella.importers.linear_maps import LARGEST_MATRIX, check_size
 from tessella.importers.torch_call import arguments, arranged
-from tessella.importers.torch_graph import IGNORED, Graph, Ref, Step, input_shape, layer_words, unsupported
+from tessella.importers.torch_ends import ENDS
+from tessella.importers.torch_graph import IGNORED, Graph, Ref, Step, check_ends, input_shape, layer_words, unsupported
 from tessella.importers.torch_operators import HANDLERS
 
 _LARGEST_FILE = 2**32  # bytes
@@ -248,18 +249,15 @@ class _Reader:
         constants, inputs = self._inputs(signature["input_specs"])
         outputs = [_only(_only(spec)[1]["arg"]) for spec in signature["output_specs"] if "user_output" in spec]
         tensors = [value["name"] for kind, value in outputs if kind == "as_tensor"]
-        for found, what in ((inputs, "input"), (tensors, "output")):
-            if len(found) != 1:
-                msg = f"{self.name}: has {len(found)} {what}s; exactly one {what} tensor can be read"
-                raise UnsupportedModel(msg)
-        meta = graph["tensor_values"][inputs[0]]
-        dtype = _dtype(meta["dtype"])
-        if not dtype.is_floating_point:
-            msg = f"{self.name}: its input is of type {dtype}; only floating-point inputs can be read"
+        check_ends(self.name, inputs, tensors)
+        metas = [graph["tensor_values"][name] for name in inputs]
+        dtypes = {_dtype(meta["dtype"]) for meta in metas}
+        if len(dtypes) > 1 or not next(iter(dtypes)).is_floating_point:
+            msg = f"{self.name}: its input is of type {', '.join(sorted(map(str, dtypes)))}; only floating-point inputs of one type can be read"
             raise UnsupportedModel(msg)
         # a size with a symbol in it is dynamic, whatever the symbol; what it was derived from is not looked at
-        shape = input_shape(self.name, [item.get("as_int") for item in meta["sizes"]])
-        return Graph(self.name, list(self._steps(graph["nodes"])), constants, inputs[0], tensors[0], shape, dtype)
+        shapes = tuple(input_shape(self.name, [item.get("as_int") for item in meta["sizes"]]) for meta in metas)
+        return Graph(self.name, list(self._steps(graph["nodes"])), constants, tuple(inputs), tensors[0], shapes, dtypes.pop())
 
     def _inputs(self, specs: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str]]:
         constants: dict[str, Any] = {}
@@ -315,7 +313,8 @@ def _function(step: Step) -> Any:
     import torch  # noqa: PLC0415  optional, and here already imported by whoever reads
 
     _, name, overload, *others = [*step.operator.split("."), "", ""]
-    packet: Any = getattr(torch.ops.aten, name, None) if step.aten in HANDLERS or step.aten in _FOLDABLE else None
+    known = step.aten in HANDLERS or step.aten in _FOLDABLE or step.aten in ENDS
+    packet: Any = getattr(torch.ops.aten, name, None) if known else None
     if packet is not None and overload in packet.overloads() and not any(others):
         function = getattr(packet, overload)
         if name.endswith("_") or not function._schema.is_mutable:  # noqa: SLF001  torch offers the schema under no other name

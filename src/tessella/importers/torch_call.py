@@ -1,8 +1,8 @@
 """A call of one of torch's functions, with arguments that may be traced."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -81,6 +81,9 @@ class Call:
         value = self.given[name]
         items = [int(item) for item in value] if isinstance(value, (list, tuple)) else [int(value)]
         return items * count if len(items) == 1 else items
+
+
+Handler: TypeAlias = Callable[[Call], Any]  # what an operator does to traced tensors
 
 
 def lifted(value: Any) -> Tensor:

@@ -7,22 +7,26 @@ torch run every step, to compare with.
 
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from tessella.errors import NetworkError, TessellaError, UnsupportedModel, UnsupportedOperator
 from tessella.importers.linear_maps import LARGEST_MATRIX, check_size
 from tessella.importers.torch_call import Call, arguments, base_name, dry_run, first_line
+from tessella.importers.torch_ends import ENDS, after_end, ending
+from tessella.importers.torch_moves import OF_SHAPES
 from tessella.importers.torch_operators import HANDLERS
-from tessella.importers.trace import Tensor, Trace
+from tessella.importers.trace import Ended, Tensor, Trace
 from tessella.network import Network
 
 _SUPPORTED = (
-    "linear and matmul, convolutions, batch_norm in evaluation mode, relu and clamp, avg_pool and mean, sums of branches, "
-    "+ - * / with constants, cat, padding and reshaping"
+    "linear and matmul, convolutions and transposed ones, batch_norm in evaluation mode, relu, leaky_relu, prelu, abs and clamp, maximum and "
+    "minimum, max_pool, avg_pool and mean, sums of branches, + - * / with constants, cat, padding, upsampling and reshaping"
 )
-_OUTPUT_MAPS = frozenset({"softmax", "_softmax", "log_softmax", "_log_softmax", "sigmoid", "log_sigmoid", "logsigmoid", "tanh"})
 # checks that torch.export writes into graphs; they compute nothing
 IGNORED = frozenset(
     {
@@ -93,7 +97,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Operators in order, with one input and one output.
+    """Operators in order, with one output.
 
     Parameters
     ----------
@@ -103,21 +107,42 @@ class Graph:
         The operators in order.
     constants
         Weights, buffers and other values that do not depend on the input.
-    input, output
-        Names of the input and the output.
-    input_shape
-        Shape of the input, with a batch axis of length 1.
+    inputs, output
+        Names of the inputs and the output.
+    input_shapes
+        Shapes of the inputs, with a batch axis of length 1.
     dtype
-        The torch dtype of the input.
+        The torch dtype of the inputs.
     """
 
     name: str
     steps: Sequence[Step]
     constants: Named
-    input: str
+    inputs: tuple[str, ...]
     output: str
-    input_shape: tuple[int, ...]
+    input_shapes: tuple[tuple[int, ...], ...]
     dtype: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one input without its batch axis; of several, one after the other."""
+        first, *others = self.input_shapes
+        return (sum(prod(shape) for shape in self.input_shapes),) if others else first[1:]
+
+    def values(self, whole: Any) -> Named:
+        """The inputs by name, from all their numbers in a row: a traced tensor, or torch's."""
+        ends = [0, *accumulate(prod(shape) for shape in self.input_shapes)]
+        if isinstance(whole, Tensor):
+            parts = [
+                whole.take(np.arange(*pair)).reshape(shape) for pair, shape in zip(pairwise(ends), self.input_shapes, strict=True)
+            ]
+            parts = [whole.reshape(self.input_shapes[0])] if len(self.inputs) == 1 else parts
+        else:
+            flat = whole.reshape(-1)
+            parts = [
+                flat[start:end].reshape(shape) for (start, end), shape in zip(pairwise(ends), self.input_shapes, strict=True)
+            ]
+        return dict(zip(self.inputs, parts, strict=True))
 
 
 def input_shape(name: str, sizes: Sequence[int | None]) -> tuple[int, ...]:
@@ -146,15 +171,46 @@ def input_shape(name: str, sizes: Sequence[int | None]) -> tuple[int, ...]:
     return (1, *(size for size in sizes[1:] if size is not None))
 
 
-def trace(graph: Graph) -> Network:
-    """The network that a graph computes."""
+def check_ends(name: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    """Refuse a program without an input, or with another number of outputs than one."""
+    if not inputs:
+        msg = f"{name}: has 0 inputs; a network reads a tensor"
+        raise UnsupportedModel(msg)
+    if len(outputs) != 1:
+        what = "wrap it in a module that returns the one to count, or all of them joined by torch.cat"
+        msg = f"{name}: has {len(outputs)} outputs; exactly one output tensor can be read: {what}"
+        raise UnsupportedModel(msg)
+
+
+def trace(graph: Graph) -> tuple[Network, Graph]:
+    """The network that a graph computes, and the graph to compare it with: the same, without what is left off at its end."""
     try:
-        traced = Trace(graph.input_shape)
-        output = _run(graph, traced.input, lambda step, args, kwargs: _traced_step(traced, step, args, kwargs))
-        return traced.network(_checked_output(output))
+        _check_operators(graph)
+        traced = Trace((1, *graph.shape))
+        output = _run(graph, graph.values(traced.input), lambda step, args, kwargs: _traced_step(traced, step, args, kwargs))
+        if not isinstance(output, Ended):
+            return traced.network(_checked_output(output)), graph
+        _checked_output(output.tensor)
+        place = next(place for place, step in enumerate(graph.steps) if step.name == output.name)
+        before = next(
+            leaf.name for leaf in _leaves((graph.steps[place].args, graph.steps[place].kwargs)) if isinstance(leaf, Ref)
+        )
+        return traced.network(output), replace(graph, steps=graph.steps[:place], output=before)
     except (NetworkError, UnsupportedModel) as error:
         msg = f"{graph.name}: {error}"
         raise type(error)(msg) from error
+
+
+def _check_operators(graph: Graph) -> None:
+    """Refuse what cannot be read before anything is computed."""
+    dependent = set(graph.inputs)
+    for step in graph.steps:
+        if dependent.isdisjoint(leaf.name for leaf in _leaves((step.args, step.kwargs)) if isinstance(leaf, Ref)):
+            continue
+        if step.aten not in HANDLERS and step.aten not in ENDS and step.aten not in IGNORED and step.call is not operator.getitem:
+            raise UnsupportedOperator(unsupported(step))
+        if step.aten not in OF_SHAPES:
+            dependent.update([step.outputs] if isinstance(step.outputs, str) else step.outputs)
 
 
 def _checked_output(output: Any) -> Tensor:
@@ -167,13 +223,14 @@ def _checked_output(output: Any) -> Tensor:
     return output
 
 
-def execute(graph: Graph, value: Any) -> Any:
-    """The output as torch computes it, for a torch tensor of the graph's input shape."""
-    return _run(graph, value, lambda step, args, kwargs: None if step.aten in IGNORED else step.call(*args, **kwargs))
+def execute(graph: Graph, numbers: Any) -> Any:
+    """The output as torch computes it, for a torch tensor of all the inputs' numbers in a row."""
+    values = graph.values(numbers)
+    return _run(graph, values, lambda step, args, kwargs: None if step.aten in IGNORED else step.call(*args, **kwargs))
 
 
-def _run(graph: Graph, value: Any, run: Callable[[Step, tuple[Any, ...], Named], Any]) -> Any:
-    held: Named = {**graph.constants, graph.input: value}
+def _run(graph: Graph, values: Named, run: Callable[[Step, tuple[Any, ...], Named], Any]) -> Any:
+    held: Named = {**graph.constants, **values}
     for step in graph.steps:
         args, kwargs = _filled(step.args, held), _filled(dict(step.kwargs), held)
         try:
@@ -198,6 +255,7 @@ def _named_results(step: Step, result: Any) -> Named:
     if not step.outputs:
         return {}
     results = tuple(result) if isinstance(result, (list, tuple)) else (result,)
+    results = results * len(step.outputs) if isinstance(result, Ended) else results
     if len(results) != len(step.outputs):
         msg = f"{len(results)} results where the graph names {len(step.outputs)}"
         raise UnsupportedModel(msg)
@@ -240,21 +298,42 @@ def _leaves(value: Any) -> Iterator[Any]:
 def _traced_step(traced: Trace, step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:
     if step.aten in IGNORED:
         return None
+    leaves = list(_leaves((args, kwargs)))
     if step.call is operator.getitem:
-        return operator.getitem(*args)
-    if not any(isinstance(leaf, Tensor) for leaf in _leaves((args, kwargs))):
+        return args[0] if isinstance(args[0], Ended) else operator.getitem(*args)
+    if any(isinstance(leaf, Ended) for leaf in leaves):
+        return _after_end(step, leaves)
+    if not any(isinstance(leaf, Tensor) for leaf in leaves):
         return _folded(step, args, kwargs)
+    return _handled(traced, step, args, kwargs)
+
+
+def _handled(traced: Trace, step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:
+    """An operator of traced tensors."""
+    if (ended := ending(step.aten, list(_leaves((args, kwargs))))) is not None:
+        return replace(ended, name=step.name)
     if step.aten not in HANDLERS:
         raise UnsupportedOperator(unsupported(step))
-    return HANDLERS[step.aten](Call(traced, step.call, _bound(step.call, args, kwargs)))
+    result = HANDLERS[step.aten](Call(traced, step.call, _bound(step.call, args, kwargs)))
+    if isinstance(result, tuple):  # some operators also tell where they found their values
+        return tuple(replace(part, name=step.name) if isinstance(part, Ended) else part for part in result)
+    return result
+
+
+def _after_end(step: Step, leaves: list[Any]) -> Ended:
+    try:
+        return after_end(step.aten, leaves)
+    except UnsupportedOperator as error:
+        msg = f"{step} is {step.operator}, which {error}"
+        raise UnsupportedOperator(msg) from None
 
 
 def unsupported(step: Step) -> str:
     """What to say of an operator that cannot be read."""
-    hint = (
-        " A softmax or sigmoid at the end can be left off: it does not change the regions." if step.aten in _OUTPUT_MAPS else ""
+    return (
+        f"{step} is {step.operator}, which cannot be read; replace it, or cut the model before it. "
+        f"These piecewise-linear operators can be read: {_SUPPORTED}."
     )
-    return f"{step} is {step.operator}; only these piecewise-linear operators can be read: {_SUPPORTED}.{hint}"
 
 
 def _folded(step: Step, args: tuple[Any, ...], kwargs: Named) -> Any:
