@@ -8,32 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.later import Later
+from tessella.cli.groups import Printing, Reading, Where, grouped
+from tessella.cli.later import brackets, drawing
 from tessella.cli.milp import app
 from tessella.cli.options import (
-    AsJson,
-    BoxOption,
     Confidence,
-    Debug,
-    OutputName,
-    PropertyOption,
-    Quiet,
-    ReluOutput,
     Seed,
-    ShapeOption,
     Workers,
     check_least,
     check_output,
-    need_domain,
-    read_network,
+    titled,
 )
 from tessella.errors import FileError, OptionError
 
 if TYPE_CHECKING:
-    from tessella.cli import brackets, drawing
     from tessella.network import Network
-else:
-    brackets, drawing = Later("tessella.cli.brackets"), Later("tessella.cli.drawing")  # load rich, numpy and the compiler
 
 Models = Annotated[
     list[str], typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2 or .keras files.", show_default=False)
@@ -41,11 +30,11 @@ Models = Annotated[
 
 
 @app.command()
+@grouped
 def analyze(  # noqa: PLR0913  one parameter per option
     *,
     models: Models,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
+    where: Where,
     seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long, for all models together.")] = 30.0,
     confidence: Confidence = 0.95,
     mipbound: Annotated[
@@ -59,12 +48,8 @@ def analyze(  # noqa: PLR0913  one parameter per option
     ] = None,
     seed: Seed = 0,
     workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Say how many regions a network has, as well as that can be known in a given time.
 
@@ -88,25 +73,25 @@ def analyze(  # noqa: PLR0913  one parameter per option
 
     check_least(workers=workers, seed=seed)
     _check_once(models)
-    networks = {name: read_network(name, input_shape, output_name, relu_output=relu_output) for name in models}
+    networks = {name: reading.network(name) for name in models}
     _check_inputs(networks)
     sure = 1.0 - (1.0 - confidence) / len(networks)  # so that all bounds hold at once with the confidence asked for
     options: dict[str, Any] = {"confidence": sure, "mipbound": mipbound, "rng": seed, "workers": workers or None}
-    found, left, shown = dict[str, tessella.Analysis](), seconds, not (as_json or quiet)
+    found, left, shown = dict[str, tessella.Analysis](), seconds, printing.shown
     for number, (name, network) in enumerate(networks.items()):
-        domain = need_domain(network, box, property_file)
-        title = f"{os.path.basename(name)}: {network.shape} on {domain.describe()}"
+        domain = where.needed(network)
+        title = titled(name, network, domain)
         share = left / (len(networks) - number) if seconds > 0.0 else seconds
         with brackets.live_analysis(title, share, shown=shown) as tick:
             found[name] = tessella.analyze(network, domain, seconds=share, progress=tick, **options)
         left = max(left - found[name].seconds, 1e-3)
         if shown:
             brackets.print_analysis(("\n" if number else "") + title, found[name])
-        elif quiet and not as_json:
+        elif printing.quiet and not printing.as_json:
             typer.echo(brackets.quiet_line(found[name]) + (f" {name}" if len(networks) > 1 else ""))
         if found[name].status is AnalysisStatus.INTERRUPTED:
             break
-    _finish(found, [name for name in networks if name not in found], as_json=as_json, quiet=quiet)
+    _finish(found, [name for name in networks if name not in found], as_json=printing.as_json, quiet=printing.quiet)
 
 
 def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_json: bool, quiet: bool) -> None:
@@ -166,12 +151,11 @@ _DEMO = "demo/report.html"
 
 
 @app.command()
+@grouped
 def demo(
     *,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes: .html.")] = _DEMO,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    printing: Printing,
 ) -> None:
     """Analyse a bundled network that was trained to read handwritten digits, and write a report on it.
 
@@ -188,7 +172,7 @@ def demo(
     check_output(output, (".html", ".htm"))
     with as_file(files("tessella") / "data" / "digits.onnx") as path:
         network, past = tessella.load(path), pages.Provenance.of(path, ("tessella", "demo"))
-    domain, shown = tessella.Box.cube(0.0, 1.0, network.input_dim), not (as_json or quiet)
+    domain, shown = tessella.Box.cube(0.0, 1.0, network.input_dim), printing.shown
     if shown:
         drawing.console().print("A network trained on 8 x 8 images of handwritten digits, bundled with Tessella.\n")
     title = f"digits.onnx: {network.shape} on {domain.describe()}"
@@ -197,9 +181,9 @@ def demo(
     if shown:
         brackets.print_analysis(title, found)
     pages.write(output, found, provenance=past)
-    if as_json:
+    if printing.as_json:
         drawing.print_json({"model": "digits.onnx", "report": output, **found.to_dict()})
-    elif quiet:
+    elif printing.quiet:
         typer.echo(brackets.quiet_line(found))
     else:
         typer.echo(f"\nThe report, with a picture of the regions to explore: {Path(output).resolve()}")

@@ -6,33 +6,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.later import Later
+from tessella.cli.groups import Printing, Ranges, Reading, Sureness, Where, grouped
+from tessella.cli.later import drawing
 from tessella.cli.options import (
-    AsJson,
-    BoxOption,
     CheckpointOption,
-    Confidence,
     CountMethodOption,
     Debug,
     EstimateSeconds,
-    MethodOption,
     Model,
-    OutputName,
     ProbesOption,
-    PropertyOption,
-    Quiet,
-    ReluOutput,
     Seconds,
     SecondsPerUnit,
-    Seed,
-    ShapeOption,
     Workers,
     check_least,
-    need_domain,
-    read_domain,
-    read_domains,
-    read_network,
     refuse,
+    titled,
     whole_numbers,
 )
 from tessella.errors import OptionError
@@ -40,12 +28,8 @@ from tessella.methods import CountMethod, Method
 from tessella.result import SCHEMA, Bound, Side
 
 if TYPE_CHECKING:
-    from tessella.cli import drawing
     from tessella.domain import Box
     from tessella.network import Network
-    from tessella.stability import Stability
-else:
-    drawing = Later("tessella.cli.drawing")  # loads rich, numpy and the compiler
 
 app = typer.Typer(
     name="tessella",
@@ -77,14 +61,14 @@ def options(
 
 
 @app.command()
+@grouped
 def upper(  # noqa: PLR0913  one parameter per option
     *,
     model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.")] = None,
     widths: Annotated[
         str | None, typer.Option("--widths", metavar="SIZES", help="Inputs and ReLUs per layer instead of a model.")
     ] = None,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
+    where: Where,
     method: Annotated[
         Method | None,
         typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (default)."),
@@ -94,12 +78,8 @@ def upper(  # noqa: PLR0913  one parameter per option
     count: Annotated[
         int | None, typer.Option("--count", metavar="N", help="The exact count, if known: shows how much of the gap is closed.")
     ] = None,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Bound the number of regions from above.
 
@@ -123,42 +103,36 @@ def upper(  # noqa: PLR0913  one parameter per option
             "goes with a model, not with --widths",
             count=count,
             method=method,
-            box=box,
-            property=property_file,
-            input_shape=input_shape,
-            output_name=output_name,
-            relu_output=relu_output,
+            box=where.box,
+            property=where.property_file,
+            **reading.given(),
         )
-        _upper_of_widths(whole_numbers(widths or "", "--widths"), as_json=as_json, quiet=quiet)
+        _upper_of_widths(whole_numbers(widths or "", "--widths"), as_json=printing.as_json, quiet=printing.quiet)
         return
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domain = read_domain(network, box, property_file)
-    chosen, shown = method or Method.MILP, not (as_json or quiet)
-    found = None if domain is None else find_stability(network, domain, chosen, seconds_per_unit, workers, shown=shown)
+    network = reading.network(model)
+    domain = where.domain(network)
+    chosen, shown = method or Method.MILP, printing.shown
+    found = None if domain is None else Ranges(chosen, seconds_per_unit).stability(network, domain, workers, shown=shown)
     bounds = tessella.upper_bounds(network, domain, stability=found)
     closed = None if count is None else bounds.gap_closed(count)
-    if as_json:
+    if printing.as_json:
         drawing.print_json({"model": model, **bounds.to_dict(), **({} if closed is None else {"gap_closed": closed})})
         return
-    where = f"on {domain.describe()}" if domain else "on any domain"
-    title = f"{os.path.basename(model)}: {network.shape}, {network.relus} ReLUs, {where}"
-    drawing.print_bounds(bounds.bounds, title, quiet=quiet)
-    if not quiet:
+    place = f"on {domain.describe()}" if domain else "on any domain"
+    title = f"{os.path.basename(model)}: {network.shape}, {network.relus} ReLUs, {place}"
+    drawing.print_bounds(bounds.bounds, title, quiet=printing.quiet)
+    if not printing.quiet:
         drawing.print_gap(bounds, closed)
 
 
 @app.command()
+@grouped
 def show(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    where: Where,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Show a model's layers, units, parameters and domain, as Tessella reads them.
 
@@ -170,31 +144,26 @@ def show(  # noqa: PLR0913  one parameter per option
 
         tessella show model.npz --box 0,1 --json
     """
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domains = read_domains(network, box, property_file)
-    if as_json:
+    network = reading.network(model)
+    domains = where.domains(network)
+    if printing.as_json:
         drawing.print_json(_described(model, network, domains))
-    elif quiet:
+    elif printing.quiet:
         typer.echo(repr(network))
     else:
         drawing.print_network(os.path.basename(model), network, domains)
 
 
 @app.command()
+@grouped
 def stability(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    method: MethodOption = Method.MILP,
-    seconds_per_unit: SecondsPerUnit = 10.0,
+    where: Where,
+    ranges: Ranges,
     workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Find the units that never change their state over a domain.
 
@@ -208,33 +177,29 @@ def stability(  # noqa: PLR0913  one parameter per option
 
         tessella stability model.onnx --box 0,1 --json > stability.json
     """
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domain = need_domain(network, box, property_file)
-    found = find_stability(network, domain, method, seconds_per_unit, workers, shown=not (as_json or quiet))
-    if as_json:
+    network = reading.network(model)
+    domain = where.needed(network)
+    found = ranges.stability(network, domain, workers, shown=printing.shown)
+    if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
-    elif quiet:
+    elif printing.quiet:
         typer.echo(f"{found.totals()['unstable']}")
     else:
-        drawing.print_stability(f"{os.path.basename(model)}: {network.shape} on {domain.describe()}", found)
+        drawing.print_stability(titled(model, network, domain), found)
 
 
 @app.command()
+@grouped
 def count(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
+    where: Where,
     seconds: Seconds = None,
     checkpoint: CheckpointOption = None,
     method: CountMethodOption = CountMethod.WALK,
     workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Count the regions, exactly if there is time enough.
 
@@ -248,11 +213,11 @@ def count(  # noqa: PLR0913  one parameter per option
 
         tessella count acasxu.onnx --property prop_1.vnnlib --json
     """
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domain = need_domain(network, box, property_file)
+    network = reading.network(model)
+    domain = where.needed(network)
     check_least(workers=workers)
-    shown = not (as_json or quiet)
-    title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+    shown = printing.shown
+    title = titled(model, network, domain)
     with drawing.live_bracket(title, shown=shown) as tick:
         found = tessella.count(
             network,
@@ -263,30 +228,24 @@ def count(  # noqa: PLR0913  one parameter per option
             progress=tick,
             method=method,
         )
-    if as_json:
+    if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     else:
-        drawing.print_count(title, found, quiet=quiet)
+        drawing.print_count(title, found, quiet=printing.quiet)
     drawing.print_stop(found, checkpoint)
 
 
 @app.command()
+@grouped
 def estimate(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
+    where: Where,
     seconds: EstimateSeconds = None,
     probes: ProbesOption = None,
-    confidence: Confidence = 0.95,
-    seed: Seed = 0,
-    workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    sureness: Sureness,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Estimate the number of regions, with a lower bound that holds with a given confidence.
 
@@ -301,38 +260,26 @@ def estimate(  # noqa: PLR0913  one parameter per option
 
         tessella estimate acasxu.onnx --property prop_1.vnnlib --seconds 30 --confidence 0.99
     """
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domain = need_domain(network, box, property_file)
-    check_least(workers=workers, seed=seed)
-    shown = not (as_json or quiet)
-    title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+    network = reading.network(model)
+    domain = where.needed(network)
+    check_least(workers=sureness.workers, seed=sureness.seed)
+    shown = printing.shown
+    title = titled(model, network, domain)
     with drawing.live_estimate(title, shown=shown) as tick:
         found = tessella.estimate(
             network,
             domain,
             seconds=seconds,
             probes=probes,
-            confidence=confidence,
-            rng=seed,
-            workers=workers or None,
+            confidence=sureness.confidence,
+            rng=sureness.seed,
+            workers=sureness.workers or None,
             progress=tick,
         )
-    if as_json:
+    if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     else:
-        drawing.print_estimate(title, found, quiet=quiet)
-
-
-def find_stability(  # noqa: PLR0913, PLR0917  the options of three commands
-    network: "Network", domain: "Box", method: Method, seconds: float, workers: int, *, shown: bool
-) -> "Stability":
-    """Which units are stable, shown while it is found."""
-    if shown and method in {Method.LP, Method.MILP}:
-        drawing.warn_of_compiling()
-    with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
-        found = tessella.stability(network, domain, method=method, seconds_per_unit=seconds, executor=threads, progress=tick)
-    drawing.print_note(found)
-    return found
+        drawing.print_estimate(title, found, quiet=printing.quiet)
 
 
 def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:

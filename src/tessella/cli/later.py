@@ -1,7 +1,9 @@
 """Modules that are loaded when they are used, so that help is there at once."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["Later", "brackets", "drawing"]
 
 
 class Later:
@@ -25,3 +27,9 @@ class Later:
     def __getattr__(self, name: str) -> Any:
         """A name of the module."""
         return getattr(import_module(self._name), name)
+
+
+if TYPE_CHECKING:
+    from tessella.cli import brackets, drawing
+else:
+    brackets, drawing = Later("tessella.cli.brackets"), Later("tessella.cli.drawing")  # load rich, numpy and the compiler

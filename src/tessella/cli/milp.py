@@ -1,74 +1,63 @@
 """The commands on the paper's MILP: `mipbound`, and `export` for other solvers."""
 
 import os
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 import tessella
-from tessella.cli.commands import app, find_stability
-from tessella.cli.later import Later
+from tessella.cli.commands import app
+from tessella.cli.groups import Printing, Ranges, Reading, Where, grouped
+from tessella.cli.later import drawing
 from tessella.cli.options import (
-    AsJson,
-    BoxOption,
     Confidence,
     Debug,
-    MethodOption,
     Model,
-    OutputName,
     ParitySizes,
-    PropertyOption,
     Quiet,
-    ReluOutput,
     Repetitions,
-    SecondsPerUnit,
     Seed,
-    ShapeOption,
     SolverOption,
     Variables,
     Workers,
     check_least,
-    need_domain,
-    read_network,
     read_solver,
     refuse,
+    titled,
     whole_numbers,
 )
-from tessella.methods import Method
 
-if TYPE_CHECKING:
-    from tessella.cli import drawing
-else:
-    drawing = Later("tessella.cli.drawing")  # loads rich, numpy and the compiler
+
+@dataclass(frozen=True, slots=True)
+class Trials:
+    """What MIPBound draws."""
+
+    parity_size: ParitySizes = "3"
+    confidence: Confidence = 0.95
+    repetitions: Repetitions = None
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="Stop each size after this time.", show_default=False)
+    ] = None
 
 
 @app.command()
+@grouped
 def mipbound(  # noqa: PLR0913  one parameter per option
     *,
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A network's file; or a problem's: .mps, .lp, .cip.", show_default=False)
     ],
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    parity_size: ParitySizes = "3",
-    confidence: Confidence = 0.95,
-    repetitions: Repetitions = None,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="Stop each size after this time.", show_default=False)
-    ] = None,
+    where: Where,
+    trials: Trials,
     variables: Variables = None,
     solver: SolverOption = None,
-    method: MethodOption = Method.MILP,
-    seconds_per_unit: SecondsPerUnit = 10.0,
+    ranges: Ranges,
     seed: Seed = 0,
     workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Bound the number of regions from below, with a probability (MIPBound); or of a MILP's solutions on its binary variables.
 
@@ -87,21 +76,26 @@ def mipbound(  # noqa: PLR0913  one parameter per option
     from tessella.probable.result import MIPBoundStatus  # noqa: PLC0415  loads numpy
     from tessella.solvers.reading import is_problem  # noqa: PLC0415
 
-    sizes, shown = whole_numbers(parity_size, "--parity-size"), not (as_json or quiet)
-    given: dict[str, Any] = {"confidence": confidence, "repetitions": repetitions, "seconds": seconds, "rng": seed}
+    sizes, shown = whole_numbers(trials.parity_size, "--parity-size"), printing.shown
     check_least(workers=workers)
-    given |= {"workers": workers or None, "solver": read_solver(solver)}
+    given: dict[str, Any] = {
+        "confidence": trials.confidence,
+        "repetitions": trials.repetitions,
+        "seconds": trials.seconds,
+        "rng": seed,
+        "workers": workers or None,
+        "solver": read_solver(solver),
+    }
     if is_problem(model):
-        network_only = {"box": box, "property": property_file, "input_shape": input_shape, "output_name": output_name}
-        refuse("goes with a network, not with a problem", **network_only, relu_output=relu_output)
+        refuse("goes with a network, not with a problem", box=where.box, property=where.property_file, **reading.given())
         names = None if variables is None else [name.strip() for name in variables.split(",")]
         title, bound = os.path.basename(model), partial(tessella.mipbound_model, model, names, **given)
     else:
         refuse("goes with a .mps or .lp file, not with a network", variables=variables)
-        network = read_network(model, input_shape, output_name, relu_output=relu_output)
-        domain = need_domain(network, box, property_file)
-        title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
-        known = find_stability(network, domain, method, seconds_per_unit, workers, shown=shown)
+        network = reading.network(model)
+        domain = where.needed(network)
+        title = titled(model, network, domain)
+        known = ranges.stability(network, domain, workers, shown=shown)
         bound = partial(tessella.mipbound, network, domain, stability=known, **given)
     found = list[tessella.MIPBound]()
     for size in sizes:
@@ -109,26 +103,23 @@ def mipbound(  # noqa: PLR0913  one parameter per option
             found.append(bound(parity_size=size, progress=tick))
         if found[-1].status is MIPBoundStatus.INTERRUPTED:
             break
-    if as_json:
+    if printing.as_json:
         drawing.print_json({"model": model, "bounds": [each.to_dict() for each in found]})
     else:
-        drawing.print_mipbounds(title, found, quiet=quiet)
+        drawing.print_mipbounds(title, found, quiet=printing.quiet)
     drawing.print_early(found[-1])
 
 
 @app.command()
+@grouped
 def export(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .mps or .lp file (or .gz) to write.")],
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    method: MethodOption = Method.MILP,
-    seconds_per_unit: SecondsPerUnit = 10.0,
+    where: Where,
+    ranges: Ranges,
     workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
+    reading: Reading,
     outputs: Annotated[
         bool, typer.Option("--outputs", metavar="", help="Model the linear outputs too; the objective is left empty.")
     ] = False,
@@ -146,9 +137,9 @@ def export(  # noqa: PLR0913  one parameter per option
     """
     from tessella.formulation import formulate, write_model  # noqa: PLC0415  loads scipy
 
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domain = need_domain(network, box, property_file)
-    found = find_stability(network, domain, method, seconds_per_unit, workers, shown=not quiet)
+    network = reading.network(model)
+    domain = where.needed(network)
+    found = ranges.stability(network, domain, workers, shown=not quiet)
     formulation = formulate(
         network, domain, found.bounds, positivity=not outputs, valid_inequalities=not no_cuts, outputs=outputs
     )

@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from tessella.methods import CountMethod, Method
 if TYPE_CHECKING:
     from tessella.domain import Box
     from tessella.network import Network
+    from tessella.slicing import Slice
     from tessella.solvers.base import LazySolver
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
@@ -34,6 +35,28 @@ ShapeOption = Annotated[
 OutputName = Annotated[
     str | None,
     typer.Option("--output-name", metavar="NAME", help="The output to keep of an ONNX model with several.", show_default=False),
+]
+SliceOption = Annotated[
+    str | None,
+    typer.Option("--slice", metavar="AXES", help="The inputs that vary, one or two of them, such as 0,1.", show_default=False),
+]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="POINT",
+        help="What the other inputs are, with --slice: one number, one per input, or a file of points (the first counts). By default the centre of the domain.",
+        show_default=False,
+    ),
+]
+ThroughOption = Annotated[
+    str | None,
+    typer.Option(
+        "--through",
+        metavar="FILE",
+        help="A .csv, .npy or .npz file of points: two for the line through them, three for the plane.",
+        show_default=False,
+    ),
 ]
 MethodOption = Annotated[
     Method, typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (the tightest).")
@@ -157,6 +180,36 @@ def need_domain(network: "Network", box: str | None, property_file: str | None) 
     return domain
 
 
+def read_slice(network: "Network", domain: "Box", axes: str | None, at: str | None, through: str | None) -> "Slice | None":
+    """The slice that options describe; None if they describe none."""
+    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
+
+    if axes is not None and through is not None:
+        msg = "give either --slice or --through, not both"
+        raise OptionError(msg)
+    if at is not None and axes is None:
+        msg = "--at says where a slice along axes lies; it goes with --slice"
+        raise OptionError(msg)
+    if through is not None:
+        return tessella.slice(network, read_points(through), domain)
+    if axes is not None:
+        return tessella.slice(network, domain=domain, axes=whole_numbers(axes, "--slice"), at=None if at is None else _point(at))
+    return None
+
+
+def _point(text: str) -> Any:
+    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
+
+    if Path(text).suffix.lower() in {".csv", ".npy", ".npz"}:
+        return read_points(text)[0]
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        msg = f"--at takes one number, one per input, or a file of points; got {text!r:.80}"
+        raise OptionError(msg) from error
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 def read_solver(name: str | None) -> "LazySolver | None":
     """The solver of a name; None for none."""
     if name is None:
@@ -174,6 +227,11 @@ def check_least(least: int = 0, **given: int) -> None:
         if value < least:
             msg = f"--{name} must be at least {least}, got {value}"
             raise OptionError(msg)
+
+
+def titled(model: str, network: "Network", domain: "Box") -> str:
+    """The heading of an answer."""
+    return f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
 
 
 def refuse(why: str, **given: object) -> None:

@@ -1,7 +1,6 @@
 """The commands that draw: `plot` and `report`."""
 
 import io
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,69 +9,29 @@ import typer
 
 import tessella
 from tessella.cli.analyzing import app
-from tessella.cli.later import Later
+from tessella.cli.groups import Cut, Printing, Reading, Sureness, Where, grouped
+from tessella.cli.later import brackets, drawing
 from tessella.cli.options import (
-    AsJson,
-    BoxOption,
-    Confidence,
-    Debug,
     Model,
-    OutputName,
-    PropertyOption,
-    Quiet,
-    ReluOutput,
-    Seed,
-    ShapeOption,
-    Workers,
     check_least,
     check_output,
-    read_domain,
-    read_network,
-    whole_numbers,
+    titled,
 )
-from tessella.errors import FileError, OptionError
+from tessella.errors import FileError
 
 if TYPE_CHECKING:
-    from tessella.cli import brackets, drawing
-    from tessella.domain import Box
-    from tessella.network import Network
     from tessella.slicing import Slice
-else:
-    brackets, drawing = Later("tessella.cli.brackets"), Later("tessella.cli.drawing")  # load rich, numpy and the compiler
 
-SliceOption = Annotated[
-    str | None,
-    typer.Option("--slice", metavar="AXES", help="The inputs that vary, one or two of them, such as 0,1.", show_default=False),
-]
-AtOption = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="POINT",
-        help="What the other inputs are, with --slice: one number, one per input, or a file of points (the first counts). By default the centre of the domain.",
-        show_default=False,
-    ),
-]
-ThroughOption = Annotated[
-    str | None,
-    typer.Option(
-        "--through",
-        metavar="FILE",
-        help="A .csv, .npy or .npz file of points: two for the line through them, three for the plane.",
-        show_default=False,
-    ),
-]
 _FORMATS = (".svg", ".png", ".pdf")
 
 
 @app.command()
+@grouped
 def plot(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .svg, .png or .pdf.")] = "regions.svg",
-    axes: SliceOption = None,
-    at: AtOption = None,
-    through: ThroughOption = None,
+    cut: Cut,
     colour: Annotated[
         str, typer.Option("--colour", "--color", metavar="WHAT", help="What colours say: region, layer (that cut) or slope.")
     ] = "region",
@@ -83,14 +42,9 @@ def plot(  # noqa: PLR0913  one parameter per option
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Draw no more regions than this.")] = 500_000,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    where: Where,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Draw the regions of a network: exact polygons on a plane of its inputs, or the function on a line.
 
@@ -113,24 +67,24 @@ def plot(  # noqa: PLR0913  one parameter per option
 
     pictures.require_matplotlib()
     check_output(output, _FORMATS)
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    shown = not (as_json or quiet)
-    domain = _domain(network, box, property_file)
-    chosen = read_slice(network, domain, axes, at, through)
+    network = reading.network(model)
+    shown = printing.shown
+    domain = where.or_unit_cube(network)
+    chosen = cut.slice(network, domain)
     unasked = chosen is None and domain.free_dim > 2
     if unasked:
         chosen = default_plane(network, domain)
     check_least(1, limit=limit)
-    drawn, where = (chosen.network, chosen.domain) if chosen else (network, domain)
+    drawn, place = (chosen.network, chosen.domain) if chosen else (network, domain)
     with drawing.progress_line("regions", shown=shown) as tick:
-        found = tessella.polygons(drawn, where, limit=limit, progress=tick)
+        found = tessella.polygons(drawn, place, limit=limit, progress=tick)
     given: Any = (chosen,) if chosen else (network, domain)
     figure = pictures.regions(*given, polygons=found, colour=colour, output=of_output, limit=limit)
     _write(output, _rendered(figure, Path(output).suffix[1:].lower()))
-    if as_json:
-        record = {"model": model, "file": output, "regions": len(found), "slice": _described(chosen), "domain": where.to_dict()}
+    if printing.as_json:
+        record = {"model": model, "file": output, "regions": len(found), "slice": _described(chosen), "domain": place.to_dict()}
         drawing.print_json(record)
-    elif quiet:
+    elif printing.quiet:
         typer.echo(output)
     else:
         of_whole = f", inputs from {domain.describe()}" if chosen else ""
@@ -141,26 +95,18 @@ def plot(  # noqa: PLR0913  one parameter per option
 
 
 @app.command()
+@grouped
 def report(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .html.")] = "report.html",
     seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long to analyse.")] = 30.0,
-    axes: SliceOption = None,
-    at: AtOption = None,
-    through: ThroughOption = None,
+    cut: Cut,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show no more regions than this.")] = 20_000,
-    box: BoxOption = None,
-    property_file: PropertyOption = None,
-    confidence: Confidence = 0.95,
-    seed: Seed = 0,
-    workers: Workers = 0,
-    input_shape: ShapeOption = None,
-    output_name: OutputName = None,
-    relu_output: ReluOutput = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    where: Where,
+    sureness: Sureness,
+    reading: Reading,
+    printing: Printing,
 ) -> None:
     """Analyse a network and write one page about it, to open in any browser: no connection is needed, nothing is sent anywhere.
 
@@ -178,62 +124,33 @@ def report(  # noqa: PLR0913  one parameter per option
     from tessella import report as pages  # noqa: PLC0415  loads the compiler
 
     check_output(output, (".html", ".htm"))
-    network = read_network(model, input_shape, output_name, relu_output=relu_output)
-    domain, shown = _domain(network, box, property_file), not (as_json or quiet)
-    chosen = read_slice(network, domain, axes, at, through)
+    network = reading.network(model)
+    domain, shown = where.or_unit_cube(network), printing.shown
+    chosen = cut.slice(network, domain)
     check_least(1, limit=limit)
-    check_least(seed=seed, workers=workers)
+    check_least(seed=sureness.seed, workers=sureness.workers)
     past = pages.Provenance.of(model, ("tessella", *sys.argv[1:]))
-    title = f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
+    title = titled(model, network, domain)
     with brackets.live_analysis(title, seconds, shown=shown) as tell:
         found = tessella.analyze(
-            network, domain, seconds=seconds, confidence=confidence, rng=seed, workers=workers or None, progress=tell
+            network,
+            domain,
+            seconds=seconds,
+            confidence=sureness.confidence,
+            rng=sureness.seed,
+            workers=sureness.workers or None,
+            progress=tell,
         )
     with drawing.progress_line("regions on the slice", shown=shown) as tick:
         explorer = pages.explore(network, domain, slice=chosen, limit=limit, progress=tick)
     pages.write(output, found, shown=explorer, provenance=past)
-    if as_json:
+    if printing.as_json:
         drawing.print_json({"model": model, "file": output, "shown": len(explorer.polygons), **found.to_dict()})
-    elif quiet:
+    elif printing.quiet:
         typer.echo(output)
     else:
         brackets.print_analysis(title, found)
         typer.echo(f"\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
-
-
-def read_slice(network: "Network", domain: "Box", axes: str | None, at: str | None, through: str | None) -> "Slice | None":
-    """The slice that options describe; None if they describe none."""
-    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
-
-    if axes is not None and through is not None:
-        msg = "give either --slice or --through, not both"
-        raise OptionError(msg)
-    if at is not None and axes is None:
-        msg = "--at says where a slice along axes lies; it goes with --slice"
-        raise OptionError(msg)
-    if through is not None:
-        return tessella.slice(network, read_points(through), domain)
-    if axes is not None:
-        return tessella.slice(network, domain=domain, axes=whole_numbers(axes, "--slice"), at=None if at is None else _point(at))
-    return None
-
-
-def _point(text: str) -> Any:
-    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
-
-    if Path(text).suffix.lower() in {".csv", ".npy", ".npz"}:
-        return read_points(text)[0]
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError as error:
-        msg = f"--at takes one number, one per input, or a file of points; got {text!r:.80}"
-        raise OptionError(msg) from error
-    return numbers if len(numbers) > 1 else numbers[0]
-
-
-def _domain(network: "Network", box: str | None, property_file: str | None) -> "Box":
-    """What is given, or the unit cube."""
-    return read_domain(network, box, property_file) or tessella.Box.cube(0.0, 1.0, network.input_dim)
 
 
 def _described(chosen: "Slice | None") -> dict[str, Any] | None:

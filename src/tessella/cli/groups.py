@@ -1,0 +1,164 @@
+"""Options that belong together: a command takes a group of them as one value, and a person types them one by one."""
+
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import TYPE_CHECKING, Any, cast
+
+import tessella
+from tessella.cli.later import drawing
+from tessella.cli.options import (
+    AsJson,
+    AtOption,
+    BoxOption,
+    Confidence,
+    Debug,
+    MethodOption,
+    OutputName,
+    PropertyOption,
+    Quiet,
+    ReluOutput,
+    SecondsPerUnit,
+    Seed,
+    ShapeOption,
+    SliceOption,
+    ThroughOption,
+    Workers,
+    need_domain,
+    read_domain,
+    read_domains,
+    read_network,
+    read_slice,
+)
+from tessella.methods import Method
+
+if TYPE_CHECKING:
+    from tessella.domain import Box
+    from tessella.network import Network
+    from tessella.slicing import Slice
+    from tessella.stability import Stability
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The same command, with the options of its groups as parameters of its own, as Typer needs them."""
+    groups, own = dict[str, type[Any]](), list[Parameter]()
+    for name, parameter in signature(command).parameters.items():
+        if is_dataclass(parameter.annotation):
+            groups[name] = cast("type[Any]", parameter.annotation)
+            own += map(_parameter, fields(groups[name]))
+        else:
+            own.append(parameter)
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        made = {
+            name: group(**{option.name: given.pop(option.name) for option in fields(group)}) for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    changed: Any = run
+    changed.__signature__ = Signature(own)
+    changed.__annotations__ = {parameter.name: parameter.annotation for parameter in own}
+    return run
+
+
+def _parameter(option: Any) -> Parameter:
+    default = Parameter.empty if option.default is MISSING else option.default
+    return Parameter(option.name, Parameter.KEYWORD_ONLY, default=default, annotation=option.type)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a model's file is read."""
+
+    input_shape: ShapeOption = None
+    output_name: OutputName = None
+    relu_output: ReluOutput = False
+
+    def given(self) -> dict[str, str | bool | None]:
+        """The options by name."""
+        return {"input_shape": self.input_shape, "output_name": self.output_name, "relu_output": self.relu_output}
+
+    def network(self, model: str) -> "Network":
+        """The network in a file."""
+        return read_network(model, self.input_shape, self.output_name, relu_output=self.relu_output)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """On which inputs."""
+
+    box: BoxOption = None
+    property_file: PropertyOption = None
+
+    def domains(self, network: "Network") -> "tuple[Box, ...]":
+        """All boxes that are described; none if nothing is said."""
+        return read_domains(network, self.box, self.property_file)
+
+    def domain(self, network: "Network") -> "Box | None":
+        """The one box that is described, if any."""
+        return read_domain(network, self.box, self.property_file)
+
+    def needed(self, network: "Network") -> "Box":
+        """The one box that is described; there must be one."""
+        return need_domain(network, self.box, self.property_file)
+
+    def or_unit_cube(self, network: "Network") -> "Box":
+        """The one box that is described, or the unit cube."""
+        return self.domain(network) or tessella.Box.cube(0.0, 1.0, network.input_dim)
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Along which slice."""
+
+    axes: SliceOption = None
+    at: AtOption = None
+    through: ThroughOption = None
+
+    def slice(self, network: "Network", domain: "Box") -> "Slice | None":
+        """The slice that is described; None if none is."""
+        return read_slice(network, domain, self.axes, self.at, self.through)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """How units are bounded."""
+
+    method: MethodOption = Method.MILP
+    seconds_per_unit: SecondsPerUnit = 10.0
+
+    def stability(self, network: "Network", domain: "Box", workers: int, *, shown: bool) -> "Stability":
+        """Which units are stable, shown while it is found."""
+        if shown and self.method in {Method.LP, Method.MILP}:
+            drawing.warn_of_compiling()
+        with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
+            found = tessella.stability(
+                network, domain, method=self.method, seconds_per_unit=self.seconds_per_unit, executor=threads, progress=tick
+            )
+        drawing.print_note(found)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """How sure a probable bound shall be, its random numbers, and who works."""
+
+    confidence: Confidence = 0.95
+    seed: Seed = 0
+    workers: Workers = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Printing:
+    """What is printed."""
+
+    as_json: AsJson = False
+    quiet: Quiet = False
+    _debug: Debug = False  # `tessella.cli.main` looks for it
+
+    @property
+    def shown(self) -> bool:
+        """Whether a person watches."""
+        return not (self.as_json or self.quiet)
