@@ -9,27 +9,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from helpers.onnx_models import model, node
 from tessella import ConversionMismatch, FileError, FileMissing, UnsupportedModel, UnsupportedOperator, load
 
 RNG = np.random.default_rng(7)
-
-
-def node(kind, inputs, outputs="y", **attributes):
-    """One operator; inputs given as text are single letters, an output given as text is one name."""
-    outputs = [outputs] if isinstance(outputs, str) else list(outputs)
-    return helper.make_node(kind, list(inputs), outputs, name=f"{kind}_1", **attributes)
-
-
-def model(nodes, shape=(1, 4), constants=None, *, opset=17, element=TensorProto.DOUBLE, outputs=("y",), as_inputs=False):
-    """A model in float64, so that agreement can be asked to 1e-12."""
-    constants = {name: np.asarray(value) for name, value in (constants or {}).items()}
-    entries = [helper.make_tensor_value_info("x", element, shape)]
-    if as_inputs:  # as files of IR version 3 do
-        entries += [helper.make_tensor_value_info(name, TensorProto.DOUBLE, value.shape) for name, value in constants.items()]
-    exits = [helper.make_tensor_value_info(name, element, None) for name in outputs]
-    initializers = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    graph = helper.make_graph(list(nodes), "g", entries, exits, initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
 
 
 def agrees(proto, shape, points=20, **options):
@@ -287,32 +270,30 @@ def test_an_open_batch_size_is_one_and_other_open_sizes_are_asked_for():
 
 def test_one_of_several_outputs_is_chosen_by_name():
     proto = model([node("Relu", "x", "t"), node("Neg", "t")], outputs=("t", "y"))
-    with pytest.raises(UnsupportedModel, match=r"2 outputs \('t', 'y'\)"):
-        load(proto)
     assert load(proto, output="t").shape == "4-4"
     assert load(proto, output="y").shape == "4-4-4"
     with pytest.raises(UnsupportedModel, match="no output 'z'"):
         load(proto, output="z")
 
 
-@pytest.mark.parametrize("kind", ["Sigmoid", "Tanh", "LeakyRelu", "Softmax", "Exp", "Abs", "Gelu"])
-def test_unsupported_operators_are_named(kind):
-    with pytest.raises(
-        UnsupportedOperator, match=rf"ModelProto: node '?{kind}_1'? \({kind}\) is a {kind}; only these piecewise-linear.*Relu"
-    ):
-        load(model([node(kind, "x")]))
+@pytest.mark.parametrize("kind", ["Sigmoid", "Tanh", "Softmax", "Exp", "Gelu"])
+def test_operators_in_the_middle_that_are_not_piecewise_linear_are_named(kind):
+    where = rf"ModelProto: node '(Relu_1|{kind}_1)' \((Relu|{kind})\) .*a? {kind}\)?, which is not piecewise linear"
+    with pytest.raises(UnsupportedOperator, match=where) as caught:
+        load(model([node("Relu", "x", "s"), node(kind, "s", "t"), node("Relu", "t")]))
+    assert "read the network up to there by naming that tensor, output='s'" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("nodes", "shape", "constants", "words"),
     [
-        ([node("MaxPool", "x", kernel_shape=[2, 2])], (1, 1, 4, 4), {}, "MaxPool"),
+        ([node("TopK", ["x", "k"])], (1, 4), {"k": np.array([2])}, "is a TopK, which cannot be read"),
         ([node("Mul", "xx")], (1, 4), {}, "not piecewise linear"),
         ([node("MatMul", "xx")], (4, 4), {}, "not piecewise linear"),
         ([node("Div", "bx")], (1, 4), {"b": weights(4)}, "constant was expected"),
         ([node("Div", "xb")], (1, 4), {"b": np.zeros(4)}, "divides by zero"),
         ([node("Clip", ["x", "l", "h"])], (1, 4), {"l": np.array(1.0), "h": np.array(0.0)}, "which is empty"),
-        ([node("Relu", "q")], (1, 4), {}, "reads 'q', which nothing before it defines"),
+        ([node("Relu", "q")], (1, 4), {}, "reads 'q', which nothing defines"),
         ([node("Relu", "b")], (1, 4), {"b": weights(4)}, "does not depend on the input"),
         ([node("Identity", "b")], (1, 4), {"b": weights(4)}, "does not depend on the input"),
         ([node("MatMul", "xw")], (1, 4), {"w": weights(3, 3)}, "does not fit"),
@@ -333,13 +314,9 @@ def test_what_cannot_be_read_says_why(nodes, shape, constants, words):
         load(model(nodes, shape, constants))
 
 
-def test_other_inputs_than_one_real_tensor_are_refused():
+def test_inputs_that_are_not_real_are_refused():
     with pytest.raises(UnsupportedModel, match="element type"):
         load(model([node("Relu", "x")], element=TensorProto.INT64))
-    proto = model([node("Add", "xz")])
-    proto.graph.input.append(helper.make_tensor_value_info("z", TensorProto.DOUBLE, (1, 4)))
-    with pytest.raises(UnsupportedModel, match="2 inputs"):
-        load(proto)
 
 
 def test_custom_domains_are_refused():
@@ -367,9 +344,10 @@ def test_a_missing_file_and_a_folder(tmp_path):
 
 
 def test_a_wrong_conversion_is_noticed(monkeypatch):
-    from tessella.importers import onnx_operators
+    from tessella.importers.onnx_node import Operator
+    from tessella.importers.onnx_operators import OPERATORS as READ
 
-    monkeypatch.setitem(onnx_operators.OPERATORS, "Neg", lambda node: [node.tensor()])
+    monkeypatch.setitem(READ, "Neg", Operator(lambda node: [node.tensor()]))
     with pytest.raises(ConversionMismatch, match="differs from the onnx model"):
         load(model([node("Neg", "x")]))
 

@@ -3,13 +3,15 @@
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
+
 from tessella.domain import Box
 from tessella.errors import DomainError, FileError, FileMissing, OptionError, UnsupportedModel
-from tessella.importers.door import checked_shape, existing_file, refuse_pickle
+from tessella.importers.door import Wishes, checked_shape, existing_file, refuse_pickle
 from tessella.network import Network
 
 _PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
@@ -18,7 +20,12 @@ _PROPERTY = (".vnnlib", ".vnnlib.gz")
 
 
 def load(
-    source: object, *, relu_output: bool = False, input_shape: Sequence[int] | None = None, output: str | None = None
+    source: object,
+    *,
+    relu_output: bool = False,
+    input_shape: Sequence[int] | None = None,
+    output: str | None = None,
+    inputs: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Network:
     """Read a network from a file or an object.
 
@@ -35,7 +42,9 @@ def load(
     input_shape
         Shape of one input without its batch axis; needed only where the source does not tell.
     output
-        For ONNX models with several outputs, the name of the one to keep.
+        For ONNX models, the name of the output to keep, or of a tensor inside at which to end; all outputs, one after the other, by default.
+    inputs
+        For ONNX models with several inputs, arrays for those that do not vary, by name; the others are read one after the other.
 
     Examples
     --------
@@ -44,7 +53,8 @@ def load(
     """
     shape = None if input_shape is None else checked_shape(input_shape)
     is_path = isinstance(source, (str, os.PathLike))
-    network = _load_file(source, shape, output) if is_path else _load_object(source, shape, output)
+    wishes = Wishes(shape, output, inputs)
+    network = _load_file(source, wishes) if is_path else _load_object(source, wishes)
     if shape is not None and math.prod(shape) != network.input_dim:
         msg = f"the input shape {', '.join(map(str, shape))} is of {math.prod(shape):,} numbers, but the network reads {network.input_dim:,}"
         raise OptionError(msg)
@@ -79,7 +89,7 @@ def load_domain(path: str | os.PathLike[str]) -> Box:
     return box
 
 
-def _load_file(path: str | os.PathLike[str], shape: tuple[int, ...] | None, output: str | None) -> Network:
+def _load_file(path: str | os.PathLike[str], wishes: Wishes) -> Network:
     name = Path(path).name.lower()
     if not os.fspath(path):
         msg = "no file name was given"
@@ -87,10 +97,9 @@ def _load_file(path: str | os.PathLike[str], shape: tuple[int, ...] | None, outp
     if name.endswith((".onnx", ".onnx.gz")):
         from tessella.importers.onnx import read_onnx  # noqa: PLC0415
 
-        return read_onnx(path, input_shape=shape, output=output)
-    if output is not None:
-        msg = f"{path}: output={output!r} is for ONNX files only"
-        raise OptionError(msg)
+        return read_onnx(path, wishes)
+    wishes.refuse(f"{path}: ", "files")
+    shape = wishes.input_shape
     if name.endswith(".npz"):
         from tessella.importers.arrays import read_npz  # noqa: PLC0415
 
@@ -118,16 +127,15 @@ def _advice(name: str) -> str:
     return "is of no known kind; a network is read from .onnx, .onnx.gz, .npz, .pt2 or .keras"
 
 
-def _load_object(source: Any, shape: tuple[int, ...] | None, output: str | None) -> Network:
+def _load_object(source: Any, wishes: Wishes) -> Network:
     if isinstance(source, Network):
         return source
     if _is_a(source, "onnx", "ModelProto"):
         from tessella.importers.onnx import from_model as from_onnx  # noqa: PLC0415
 
-        return from_onnx(source, input_shape=shape, output=output)
-    if output is not None:
-        msg = f"output={output!r} is for ONNX models only"
-        raise OptionError(msg)
+        return from_onnx(source, wishes)
+    wishes.refuse("", "models")
+    shape = wishes.input_shape
     # Keras layers are torch modules too where torch is the backend, so Keras is asked first
     readers: list[tuple[str, str, Callable[[], Network]]] = [
         ("keras", "Model", lambda: _keras_model(source, shape)),

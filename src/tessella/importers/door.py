@@ -1,13 +1,42 @@
 """The door of every importer: files that exist, and errors in one line whatever a parser throws."""
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import index
 from pathlib import Path
 from typing import NoReturn
 
+import numpy.typing as npt
+
 from tessella.errors import FileError, FileMissing, OptionError, TessellaError
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a caller wants of a model.
+
+    Parameters
+    ----------
+    input_shape
+        Shape of one input without its batch axis; needed only where the model leaves a size open.
+    output
+        The tensor to keep; all outputs, one after the other, if none is named.
+    inputs
+        Inputs that are fixed, by name.
+    """
+
+    input_shape: tuple[int, ...] | None = None
+    output: str | None = None
+    inputs: Mapping[str, npt.ArrayLike] | None = None
+
+    def refuse(self, name: str, what: str) -> None:
+        """Refuse what is for ONNX only, of something else."""
+        for option, value in (("output", self.output), ("inputs", self.inputs)):
+            if value is not None:
+                msg = f"{name}{option}={value!r:.80} is for ONNX {what} only"
+                raise OptionError(msg)
 
 
 def existing_file(path: str | os.PathLike[str]) -> Path:

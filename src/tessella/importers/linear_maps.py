@@ -72,6 +72,11 @@ def kronecker(*factors: Sparse | Floats) -> Sparse:
     )
 
 
+def block_diagonal(blocks: Sequence[Sparse]) -> Sparse:
+    """A matrix of blocks along the diagonal."""
+    return _scipy().block_diag(blocks, format="csr")
+
+
 def stacked(blocks: Sequence[Sequence[Sparse | None]], heights: Sequence[int], widths: Sequence[int]) -> Sparse:
     """One matrix from blocks; None is a block of zeros."""
     zeros = _scipy().csr_array

@@ -2,43 +2,44 @@
 
 import gzip
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from tessella.errors import FileError, UnknownShape, UnsupportedModel, UnsupportedOperator
+from tessella.errors import FileError, UnknownShape, UnsupportedModel
 from tessella.importers.check import checked
-from tessella.importers.door import existing_file, reading
-from tessella.importers.onnx_operators import FOLDED, OPERATORS, Node, fold
-from tessella.importers.trace import Tensor, Trace
+from tessella.importers.door import Wishes, existing_file, reading
+from tessella.importers.onnx_node import OPERATORS, Array, Indicator, Node, Value, as_tensor
+from tessella.importers.onnx_plan import Plan, planned
+from tessella.importers.onnx_reference import Reference, fold
+from tessella.importers.trace import Tensor, Trace, concatenate
 from tessella.network import Floats, Network, Source
 from tessella.tolerances import DEFAULT
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
-
-Value = Tensor | npt.NDArray[Any]
+    from onnx import GraphProto, ModelProto, ValueInfoProto
 
 _LARGEST_FILE = 2**31  # bytes; the format's own limit for one message
 _REAL_TYPES = {1: "float32", 10: "float16", 11: "float64"}
-_DOMAINS = {"", "ai.onnx"}
 _ROUNDINGS = 16  # of the source's own precision, which may be half
+_PLAIN = frozenset({"Constant", "Identity"})  # nothing is said of folding these
+_NAMED = 8  # so many operators at the end are named one by one
 
 
-def read_onnx(path: str | os.PathLike[str], input_shape: Sequence[int] | None = None, output: str | None = None) -> Network:
+def read_onnx(path: str | os.PathLike[str], wishes: Wishes) -> Network:
     """Read an ONNX file.
 
     Parameters
     ----------
     path
         The file, or a gzipped one; weights stored beside it are found.
-    input_shape
-        Shape of one input without its batch axis; needed only where the file leaves a size open.
-    output
-        The output to keep; needed only where there are several.
+    wishes
+        What to read of it.
     """
     place = existing_file(path)
     with reading(str(path), "an ONNX model"):
@@ -52,82 +53,146 @@ def read_onnx(path: str | os.PathLike[str], input_shape: Sequence[int] | None = 
             raise FileError(msg)
         model = onnx.load_model_from_string(content)
         load_external_data_for_model(model, str(place.parent.resolve()))
-    return from_model(model, name=place.name, input_shape=input_shape, output=output)
+    return from_model(model, wishes, name=place.name)
 
 
-def from_model(
-    model: "ModelProto", *, name: str = "ModelProto", input_shape: Sequence[int] | None = None, output: str | None = None
-) -> Network:
+def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto") -> Network:
     """Read an ONNX model that is in memory.
 
     Parameters
     ----------
     model
         The model.
+    wishes
+        What to read of it.
     name
         What to call it in messages.
-    input_shape
-        Shape of one input without its batch axis; needed only where the model leaves a size open.
-    output
-        The output to keep; needed only where there are several.
     """
     with reading(name, "an ONNX model"):
-        from onnx.reference import ReferenceEvaluator  # noqa: PLC0415  heavy
-
         graph = model.graph
         if not graph.node:
             msg = "holds no operators; is it an ONNX model?"
             raise FileError(msg)
-        constants = _initializers(graph)
-        entry = _single_input(graph, constants)
-        shape = _input_shape(entry, input_shape)
-        exit_name = _chosen_output(graph, output)
-        trace = Trace(shape)
-        values: dict[str, Value] = {**constants, entry.name: trace.input}
-        opsets = {item.domain: item.version for item in model.opset_import}
-        _run(graph, exit_name, trace, values, opsets)
-        result = values.get(exit_name)
-        if not isinstance(result, Tensor):
-            msg = f"output {exit_name!r} does not depend on the input {entry.name!r}"
+        if graph.sparse_initializer:
+            msg = "stores sparse initializers, which are not read; save it with dense ones"
             raise UnsupportedModel(msg)
-        network = trace.network(result)
-        try:
-            evaluator = ReferenceEvaluator(model)
-        except RuntimeError as error:
-            msg = f"operator set {opsets.get('', 1)} cannot be checked ({str(error)[:80]}...); convert it with onnx.version_converter"
-            raise UnsupportedModel(msg) from error
-        kind = _REAL_TYPES[entry.type.tensor_type.elem_type]
+        opsets = {item.domain: item.version for item in model.opset_import}
+        opset = opsets.get("", opsets.get("ai.onnx", 1))
+        entries = _Entries(graph, wishes)
+        outputs = _outputs(graph, wishes.output)
+        plan = planned(graph, entries.shapes, [*entries.stored, *entries.fixed], outputs)
+        reference = Reference(graph, plan.nodes, plan.kept, opset)
+        trace = Trace(entries.shape)
+        values: dict[str, Value] = {**_initializers(graph, plan), **entries.fixed, **entries.split(trace.input)}
+        results, folded = _run(plan, trace, values, opset)
+        if not any(result.terms for result in results):
+            msg = f"output {plan.kept[0]!r} does not depend on the input {next(iter(entries.shapes))!r}"
+            raise UnsupportedModel(msg)
+        network = trace.network(
+            results[0] if len(results) == 1 else concatenate([result.reshape((-1,)) for result in results], 0)
+        )
+        notes = [*entries.notes(), *_notes(plan, folded, results, network)]
+        network = replace(network, source=replace(network.source or Source("", ""), notes=tuple(notes)))
 
         def forward(point: Floats) -> Floats:
-            with np.errstate(all="ignore"):
-                (value,) = evaluator.run([exit_name], {entry.name: point.reshape(shape).astype(kind)})
-                return np.asarray(value)
+            return reference(entries.feed(point))
 
-        one = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
-        rounding = _ROUNDINGS * float(np.finfo(kind).eps)
-        tolerances = replace(DEFAULT, conversion=max(DEFAULT.conversion, rounding))
-        return checked(network, Source("onnx", name, input_shape=one), forward, tolerances=tolerances)
+        tolerances = replace(DEFAULT, conversion=max(DEFAULT.conversion, entries.rounding))
+        return checked(network, Source("onnx", name, input_shape=entries.one), forward, tolerances=tolerances)
 
 
-def _initializers(graph: "GraphProto") -> dict[str, npt.NDArray[Any]]:
+class _Entries:
+    """The inputs of a graph: those that vary, one after the other, and those that are fixed."""
+
+    def __init__(self, graph: "GraphProto", wishes: Wishes) -> None:
+        """Find out what each looks like."""
+        self.stored = [item.name for item in graph.initializer]
+        varying = {item.name: item for item in graph.input if item.name not in set(self.stored)}
+        given = dict(wishes.inputs or {})
+        for name in given:
+            if name not in varying:
+                msg = f"has no input {name!r}; it has {', '.join(map(repr, list(varying)[:8])) or 'none'}"
+                raise UnsupportedModel(msg)
+        self.fixed = {name: _fixed(varying.pop(name), value) for name, value in given.items()}
+        if not varying:
+            msg = "has no inputs that vary; a network of at least one is expected"
+            raise UnsupportedModel(msg)
+        if len(varying) > 1 and wishes.input_shape is not None:
+            msg = f"has {len(varying)} inputs ({', '.join(map(repr, list(varying)[:8]))}); input_shape is for models of one: fix the others by inputs={{name: array}}"
+            raise UnsupportedModel(msg)
+        self.types = {name: _element_type(item) for name, item in varying.items()}
+        self.shapes = {name: _input_shape(item, wishes.input_shape) for name, item in varying.items()}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the only input, or of all of them one after the other."""
+        shapes = list(self.shapes.values())
+        return shapes[0] if len(shapes) == 1 else (sum(map(prod, shapes)),)
+
+    @property
+    def one(self) -> tuple[int, ...]:
+        """The same without a batch axis."""
+        shape = self.shape
+        return shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
+
+    @property
+    def rounding(self) -> float:
+        """What rounding in the model's own precision may do."""
+        return _ROUNDINGS * max(float(np.finfo(kind).eps) for kind in self.types.values())
+
+    def split(self, tensor: Tensor) -> dict[str, Tensor]:
+        """Each input as a part of the network's."""
+        if len(self.shapes) == 1:
+            return dict.fromkeys(self.shapes, tensor)
+        ends = np.cumsum([prod(shape) for shape in self.shapes.values()])
+        parts = np.split(tensor.indices(), ends[:-1])
+        return {name: tensor.take(part.reshape(shape)) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)}
+
+    def feed(self, point: Floats) -> dict[str, Array]:
+        """Each input's array, for a point of the network's."""
+        ends = np.cumsum([prod(shape) for shape in self.shapes.values()])
+        parts = zip(self.shapes.items(), np.split(point, ends[:-1]), strict=True)
+        return {**self.fixed, **{name: part.reshape(shape).astype(self.types[name]) for (name, shape), part in parts}}
+
+    def notes(self) -> list[str]:
+        """How several inputs are read, and which are fixed."""
+        listed = [f"{name} ({prod(shape):,})" for name, shape in self.shapes.items()]
+        several = [f"inputs, one after the other: {', '.join(listed)}"] if len(listed) > 1 else []
+        return several + ([f"fixed inputs: {', '.join(self.fixed)}"] if self.fixed else [])
+
+
+def _element_type(entry: "ValueInfoProto") -> str:
+    kind = entry.type.tensor_type.elem_type
+    if kind not in _REAL_TYPES:
+        msg = (
+            f"input {entry.name!r} has element type {kind}; floating-point numbers are expected ({', '.join(_REAL_TYPES.values())}), "
+            f"or fix this input by inputs={{{entry.name!r}: array}}"
+        )
+        raise UnsupportedModel(msg)
+    return _REAL_TYPES[kind]
+
+
+def _fixed(entry: "ValueInfoProto", value: npt.ArrayLike) -> Array:
+    from onnx.helper import tensor_dtype_to_np_dtype  # noqa: PLC0415  heavy
+
+    array, kind = np.asarray(value), entry.type.tensor_type
+    stated = [item.dim_value for item in kind.shape.dim] if kind.HasField("shape") else list(array.shape)
+    if array.dtype.kind not in "biuf" or len([size for size in stated if size < 1]) > 1:
+        stated = list(array.shape) if array.dtype.kind in "biuf" else [0]
+    shape = [size if size > 0 else -1 for size in stated]
+    known = prod(size for size in shape if size > 0)
+    if (array.size != known and -1 not in shape) or array.size % known or array.dtype.kind not in "biuf":
+        msg = f"input {entry.name!r} has shape {_written([size if size > 0 else None for size in stated])}; the array to fix it is {array.dtype} of shape {array.shape}"
+        raise UnsupportedModel(msg)
+    return array.reshape(shape).astype(tensor_dtype_to_np_dtype(kind.elem_type))
+
+
+def _initializers(graph: "GraphProto", plan: Plan) -> dict[str, Array]:
+    """The stored constants that are read."""
     from onnx.numpy_helper import to_array  # noqa: PLC0415  heavy
 
-    if graph.sparse_initializer:
-        msg = "stores sparse initializers, which are not read; save it with dense ones"
-        raise UnsupportedModel(msg)
-    return {item.name: to_array(item) for item in graph.initializer}
-
-
-def _single_input(graph: "GraphProto", constants: dict[str, Any]) -> "ValueInfoProto":
-    entries = [item for item in graph.input if item.name not in constants]
-    if len(entries) != 1:
-        msg = f"has {len(entries)} inputs ({', '.join(repr(item.name) for item in entries[:5])}); a network of one input is expected"
-        raise UnsupportedModel(msg)
-    kind = entries[0].type.tensor_type.elem_type
-    if kind not in _REAL_TYPES:
-        msg = f"input {entries[0].name!r} has element type {kind}; floating-point numbers are expected ({', '.join(_REAL_TYPES.values())})"
-        raise UnsupportedModel(msg)
-    return entries[0]
+    read = {name for proto in plan.nodes for name in proto.input} | set(plan.kept)
+    return {item.name: to_array(item) for item in graph.initializer if item.name in read}
 
 
 def _input_shape(entry: "ValueInfoProto", given: Sequence[int] | None) -> tuple[int, ...]:
@@ -156,46 +221,65 @@ def _written(shape: Sequence[int | None]) -> str:
     return "(" + ", ".join("?" if size is None else str(size) for size in shape) + ")"
 
 
-def _chosen_output(graph: "GraphProto", output: str | None) -> str:
+def _outputs(graph: "GraphProto", output: str | None) -> list[str]:
+    """The outputs to read; a name may also be of a tensor inside."""
     names = [item.name for item in graph.output]
-    if output is not None and output not in names:
-        msg = f"has no output {output!r}; it has {', '.join(map(repr, names[:8]))}"
+    inside = {name for proto in graph.node for name in proto.output if name}
+    if output is None and names:
+        return names
+    if output is None or output not in {*names, *inside}:
+        which = "outputs" if output is None else f"output {output!r}"
+        msg = (
+            f"has no {which}; it has {', '.join(map(repr, names[:8])) or 'none'}, and output= may name any tensor inside as well"
+        )
         raise UnsupportedModel(msg)
-    if output is None and len(names) != 1:
-        msg = f"has {len(names)} outputs ({', '.join(map(repr, names[:8]))}); name one of them, as in output={(names or ['y'])[0]!r}"
-        raise UnsupportedModel(msg)
-    return names[0] if output is None else output
+    return [output]
 
 
-def _needed(graph: "GraphProto", output: str) -> list[tuple[int, "NodeProto"]]:
-    """The operators that an output depends on, with their positions in the file."""
-    wanted, nodes = {output}, list[tuple[int, "NodeProto"]]()
-    for position, proto in reversed(list(enumerate(graph.node))):
-        if wanted.intersection(proto.output):
-            wanted.update(proto.input)
-            nodes.append((position, proto))
-    return nodes[::-1]
-
-
-def _run(graph: "GraphProto", output: str, trace: Trace, values: dict[str, Value], opsets: dict[str, int]) -> None:
-    """Run every operator that the output needs, constants in numpy and the rest traced."""
-    for position, proto in _needed(graph, output):
-        label = f"node {proto.name or '#' + str(position)!r} ({proto.op_type})"
-        missing = [name for name in proto.input if name and name not in values]
-        if missing:
-            msg = f"{label} reads {missing[0]!r}, which nothing before it defines"
-            raise FileError(msg)
-        inputs = [values[name] if name else None for name in proto.input]
-        traced = any(isinstance(value, Tensor) for value in inputs)
-        known = OPERATORS if traced else OPERATORS.keys() | FOLDED
-        if proto.op_type not in known or proto.domain not in _DOMAINS:
-            where = f" of domain {proto.domain!r}" if proto.domain not in _DOMAINS else ""
-            msg = f"{label} is a {proto.op_type}{where}; only these piecewise-linear operators can be read: {', '.join(sorted(OPERATORS))}"
-            raise UnsupportedOperator(msg)
-        node = Node(proto, trace, inputs, opsets.get("", opsets.get("ai.onnx", 1)))
+def _run(plan: Plan, trace: Trace, values: Mapping[str, Value], opset: int) -> tuple[list[Tensor], Counter[str]]:
+    """Run every operator, constants by the reference evaluator and the rest traced; gives the tensors to keep and how many operators were folded."""
+    found, folded = dict(values), Counter[str]()
+    last = {name: position for position, proto in enumerate(plan.nodes) for name in proto.input}
+    for position, (proto, label) in enumerate(zip(plan.nodes, plan.labels, strict=True)):
+        inputs = [found[name] if name else None for name in proto.input]
+        node = Node(proto, trace, inputs, opset)
+        traced = any(isinstance(value, Tensor | Indicator) for value in inputs)
         try:
-            results = OPERATORS[proto.op_type](node) if traced else fold(node)
+            results = OPERATORS[proto.op_type].run(node) if traced else fold(node)
         except UnsupportedModel as error:
             msg = f"{label}: {error}"
             raise type(error)(msg) from error
-        values.update((name, result) for name, result in zip(proto.output, results, strict=False) if name)
+        found.update((name, result) for name, result in zip(proto.output, results, strict=False) if name)
+        if proto.op_type not in _PLAIN and all(isinstance(result, np.ndarray) for result in results):
+            folded[proto.op_type] += 1
+        for name in {*proto.input, *proto.output}:  # matrices can be large: what nobody reads any more is dropped
+            if last.get(name, -1) <= position and name not in plan.kept:
+                found.pop(name, None)
+    return [_result(found[name], name) for name in plan.kept], folded
+
+
+def _result(value: Value, name: str) -> Tensor:
+    if isinstance(value, Indicator):
+        msg = f"output {name!r} is a comparison, which is not piecewise linear"
+        raise UnsupportedModel(msg)
+    return as_tensor(value)
+
+
+def _notes(plan: Plan, folded: Mapping[str, int], results: Sequence[Tensor], network: Network) -> list[str]:
+    """What was folded, carried and left off, and where several outputs are."""
+    carried = sum(layer.linear_units for layer in network.layers[:-1])
+    notes: list[str] = []
+    if folded:
+        notes.append(
+            f"folded, as they do not depend on the input: {', '.join(f'{count} {kind}' for kind, count in sorted(folded.items()))}"
+        )
+    if carried:
+        notes.append(f"{carried:,} linear unit{'' if carried == 1 else 's'} carry values past a layer or keep what is narrow")
+    if plan.left_off:
+        more = len(plan.left_off) - _NAMED
+        named = ", ".join(plan.left_off[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        notes.append(f"left off at the end, which changes no region of what is read, {', '.join(map(repr, plan.kept))}: {named}")
+    if len(results) > 1:
+        sizes = (f"{name} ({result.size:,})" for name, result in zip(plan.kept, results, strict=True))
+        notes.append(f"outputs, one after the other: {', '.join(sizes)}")
+    return notes

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from tessella.errors import UnsupportedModel, UnsupportedOperator
 from tessella.importers.linear_maps import (
     LARGEST_MATRIX,
+    block_diagonal,
     check_size,
     diagonal,
     identity,
@@ -282,30 +283,32 @@ class Trace:
 
     def multiply(self, left: "Tensor | Floats", right: "Tensor | Floats") -> Tensor:
         """Matrix product of a tensor and a constant, on either side, as ``numpy.matmul``."""
-        if isinstance(left, Tensor) == isinstance(right, Tensor):
+        if isinstance(left, Tensor) and isinstance(right, Tensor):
             msg = "a product of two tensors that both depend on the input is not piecewise linear"
             raise UnsupportedModel(msg)
-        tensor, constant = (left, right) if isinstance(left, Tensor) else (right, left)
-        weight = np.asarray(constant, dtype=np.float64)
-        while weight.ndim > 2 and weight.shape[0] == 1:
-            weight = weight[0]
-        if not isinstance(tensor, Tensor) or weight.ndim != 2 or len(tensor.shape) < 1:
-            msg = f"a matrix product with constants of shape {weight.shape} cannot be read; two dimensions are expected"
+        if len(left.shape) == 1:  # as numpy has it: a row, whose axis goes again
+            product = self.multiply(left.reshape((1, -1)), right)
+            return product.reshape((*product.shape[:-2], *product.shape[-1:]))
+        if len(right.shape) == 1:
+            product = self.multiply(left, right.reshape((-1, 1)))
+            return product.reshape(product.shape[:-1])
+        if min(len(left.shape), len(right.shape)) < 2 or left.shape[-1] != right.shape[-2]:
+            msg = f"a matrix product of shapes {left.shape} and {right.shape} does not fit"
             raise UnsupportedModel(msg)
-        check_size(tensor.size * max(weight.shape), "a matrix product", LARGEST_MATRIX)
+        outer = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        (rows, inner), columns = left.shape[-2:], right.shape[-1]
+        check_size(prod(outer) * rows * inner * columns, "a matrix product", LARGEST_MATRIX)
         if isinstance(left, Tensor):
-            *outer, inner = tensor.shape
-            _check_product(inner, weight.shape[0], tensor.shape, weight.shape)
-            shape, matrix = (*outer, weight.shape[1]), kronecker(identity(prod(outer)), weight.T)
+            tensor = left.expand((*outer, rows, inner))
+            blocks = [kronecker(identity(rows), weight.T) for weight in _matrices(right, outer)]
+        elif isinstance(right, Tensor):
+            tensor = right.expand((*outer, inner, columns))
+            blocks = [kronecker(weight, identity(columns)) for weight in _matrices(left, outer)]
         else:
-            if len(tensor.shape) == 1:
-                product = self.multiply(weight, tensor.reshape((-1, 1)))
-                return product.reshape(product.shape[:-1])
-            *outer, inner, columns = tensor.shape
-            _check_product(weight.shape[1], inner, weight.shape, tensor.shape)
-            shape = (*outer, weight.shape[0], columns)
-            matrix = kronecker(identity(prod(outer)), weight, identity(columns))
-        return self.linear(tensor, matrix, shape)
+            msg = "a product of two constants does not depend on the input"
+            raise UnsupportedModel(msg)
+        matrix = kronecker(identity(prod(outer)), blocks[0]) if len(blocks) == 1 else block_diagonal(blocks)
+        return self.linear(tensor, matrix, (*outer, rows, columns))
 
     def network(self, output: "Tensor | Ended") -> Network:
         """Lay everything that the output needs out in layers; its source says what kinds of units there are and what was left off."""
@@ -314,10 +317,12 @@ class Trace:
         return replace(layout.network(), source=Source("", "", units=layout.units, notes=notes))
 
 
-def _check_product(left: int, right: int, *shapes: tuple[int, ...]) -> None:
-    if left != right:
-        msg = f"a matrix product of shapes {shapes[0]} and {shapes[1]} does not fit"
-        raise UnsupportedModel(msg)
+def _matrices(constant: "Tensor | Floats", outer: tuple[int, ...]) -> Floats:
+    """The matrices of a stack that is broadcast to some axes; only one if they are all the same."""
+    stack = np.asarray(constant, dtype=np.float64)
+    if prod(stack.shape[:-2]) != 1:
+        stack = np.broadcast_to(stack, (*outer, *stack.shape[-2:]))
+    return stack.reshape(-1, *stack.shape[-2:])
 
 
 class _Layout:
