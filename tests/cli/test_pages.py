@@ -1,6 +1,7 @@
 """Every line of code in README and docs runs and says what the page shows; every public name has an example."""
 
 import inspect
+import json
 import re
 
 import pytest
@@ -33,3 +34,36 @@ def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
     code = "".join(block.code for block in blocks(pages[0]) if block.language == "python")
     documented = inspect.getdoc(getattr(tessella, name)) or ""
     assert re.search(rf"\b{name}\b", code) or ">>>" in documented
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "show model.onnx --box 0,1",
+        "stability model.onnx --box 0,1",
+        "upper model.onnx --box 0,1 --count 26785",
+        "upper --widths 3,4",
+        "count model.onnx --box 0,1",
+        "estimate model.onnx --box 0,1 --probes 30",
+        "mipbound model.onnx --box 0,1 --parity-size 5",
+        "analyze model.onnx other.onnx --box 0,1",
+        "report model.onnx --box 0,1 -o r.html",
+        "plot model.onnx --box 0,1 -o r.svg",
+    ],
+)
+def test_every_field_of_json_is_on_its_page(command, run, tmp_path):
+    for name in ("model.onnx", "other.onnx"):
+        (tmp_path / name).write_bytes((ROOT / "src/tessella/data/digits.onnx").read_bytes())
+    ended = run(*command.split(), "--json")
+    assert ended.code == 0, ended.err
+    explained = set(re.findall(r"`(\w+)`", REFERENCE[ROOT / "docs/reference/json.md"]))
+    assert fields(json.loads(ended.out)) - {"", *explained} == set()
+
+
+def fields(value):
+    """All names in a JSON value, but for names of units, which are the source's own."""
+    if isinstance(value, list):
+        return set().union(*map(fields, value))
+    if not isinstance(value, dict):
+        return set()
+    return set(value).union(*(fields(part) for name, part in value.items() if name != "units"))

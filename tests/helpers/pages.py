@@ -37,13 +37,12 @@ def run_python(block, scope):
         if not expected:
             exec(code, scope)
             continue
-        printed = io.StringIO()
+        printed, value = io.StringIO(), None
         with redirect_stdout(printed):
             if isinstance(statement, ast.Expr):
                 value = eval(compile(ast.Expression(statement.value), block.place, "eval"), scope)
             else:
                 exec(code, scope)
-                value = scope[statement.targets[0].id]
         said = printed.getvalue().strip() or str(value)
         assert said == expected[1].strip(), f"{block.place}: {source}\nit says: {said}"
 
