@@ -8,6 +8,7 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 import numpy as np
 import pytest
 
+from helpers.keras_models import agreeing, points_for, randomized, stack
 from tessella.errors import (
     NetworkError,
     OptionError,
@@ -15,7 +16,6 @@ from tessella.errors import (
     UnsupportedOperator,
 )
 from tessella.importers.keras import from_model, read_keras
-from tessella.network import Network
 
 keras = pytest.importorskip("keras")
 h5py = pytest.importorskip("h5py")
@@ -23,44 +23,6 @@ L = keras.layers
 ops = keras.ops
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:keras.*")  # what Keras itself does in these tests
 FIRST = {"data_format": "channels_first"}
-
-
-def randomized(model, seed=0):
-    """The model with weights that show every mistake: no zeros, no ones, positive variances."""
-    rng = np.random.default_rng(seed)
-    for variable in model.weights:
-        if "seed" in variable.path or not str(variable.dtype).startswith("float"):
-            continue
-        values = rng.standard_normal(variable.shape) * 0.7
-        variable.assign(np.abs(values) + 0.3 if "variance" in variable.name else values)
-    return model
-
-
-def outputs(model, points):
-    shape = model.inputs[0].shape[1:]
-    values = model(points.reshape(-1, *[1 if size is None else size for size in shape]), training=False)
-    return ops.convert_to_numpy(values).reshape(len(points), -1)
-
-
-def points_for(network, seed=1, count=12):
-    return np.random.default_rng(seed).standard_normal((count, network.input_dim)) * 1.5
-
-
-def agreeing(model):
-    """Import, and compare at other points than the importer does."""
-    network = from_model(model)
-    assert isinstance(network, Network)
-    points = points_for(network)
-    np.testing.assert_allclose(network(points), outputs(model, points.astype("float32")), rtol=2e-4, atol=2e-4)
-    assert network.source is not None
-    assert network.source.kind == "keras"
-    assert network.source.name == model.name
-    assert network.source.points > 0
-    return network
-
-
-def stack(shape, *layers):
-    return randomized(keras.Sequential([keras.Input(shape), *layers]))
 
 
 CASES = {
@@ -314,15 +276,11 @@ def test_wrong_input_shapes(shape):
 
 
 UNSUPPORTED = {
-    "sigmoid": (lambda: L.Dense(2, activation="sigmoid"), "activation sigmoid.*cut the model before it"),
-    "softmax": (lambda: L.Dense(2, activation="softmax"), "activation softmax.*cut the model before it"),
-    "softmax layer": (L.Softmax, "class Softmax.*cut the model before it"),
-    "tanh": (lambda: L.Activation("tanh"), "activation tanh cannot be read"),
+    "gelu": (lambda: L.Dense(2, activation="gelu"), "activation gelu.*cut the model before it"),
+    "silu": (lambda: L.Activation("silu"), "activation silu cannot be read"),
     "lambda": (lambda: L.Lambda(lambda x: x), "class Lambda"),
-    "leaky": (L.LeakyReLU, "class LeakyReLU"),
-    "relu6": (lambda: L.ReLU(max_value=6), r"max_value=6.*only the plain ReLU"),
-    "slope": (lambda: L.ReLU(negative_slope=0.1), "only the plain ReLU"),
-    "threshold": (lambda: L.ReLU(threshold=1.0), "only the plain ReLU"),
+    "elu": (L.ELU, "class ELU"),
+    "threshold": (lambda: L.ReLU(threshold=1.0), "threshold=1.0, which jumps"),
     "partial": (lambda: L.Dense(2, activation=partial(keras.activations.relu, max_value=6)), "activation partial"),
     "layer norm": (L.LayerNormalization, "class LayerNormalization"),
 }
@@ -353,10 +311,8 @@ def test_products_are_refused():
         from_model(merged(lambda left, right: left * right))
     with pytest.raises(UnsupportedOperator, match="not piecewise linear"):
         from_model(merged(lambda left, right: left / right))
-    with pytest.raises(UnsupportedOperator, match="operation Tanh"):
-        from_model(merged(lambda left, right: ops.tanh(left) + right))
-    with pytest.raises(UnsupportedOperator, match="class MaxPooling2D"):
-        from_model(stack((4, 4, 1), L.MaxPooling2D()))
+    with pytest.raises(UnsupportedOperator, match="operation Sin"):
+        from_model(merged(lambda left, right: ops.sin(left) + right))
 
 
 def test_subclassed_models_are_refused():
@@ -375,10 +331,8 @@ def test_subclassed_models_are_refused():
         from_model(keras.Model(entry, Mine()(entry)))
 
 
-def test_several_inputs_and_outputs_are_refused():
-    left, right = keras.Input((2,), name="a"), keras.Input((2,), name="b")
-    with pytest.raises(UnsupportedModel, match=r"2 inputs \('a', 'b'\)"):
-        from_model(keras.Model([left, right], L.Add()([left, right])))
+def test_several_outputs_are_refused():
+    left = keras.Input((2,), name="a")
     with pytest.raises(UnsupportedModel, match="2 outputs; one is expected"):
         from_model(keras.Model(left, [L.Dense(1)(left), L.Dense(2)(left)]))
 

@@ -1,15 +1,20 @@
 """Keras 3 models: their layers run on traced tensors, their own forward pass checks the outcome."""
 
 import importlib.util
+import json
 import logging
 import os
 import re
+import sys
 import warnings
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from tessella.errors import (
     FileError,
@@ -23,12 +28,15 @@ from tessella.errors import (
 from tessella.importers.check import checked
 from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.keras_archive import inspect
-from tessella.importers.keras_layers import Context, apply_layer, apply_operation
-from tessella.importers.trace import Tensor, Trace
+from tessella.importers.keras_calls import Context, apply_layer
+from tessella.importers.keras_ends import after_end, without_end
+from tessella.importers.keras_operations import apply_operation
+from tessella.importers.trace import Ended, Tensor, Trace
 from tessella.network import Floats, Network, Source
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LEGACY = (".h5", ".hdf5")
+_VARIABLE, _BACKENDS = "KERAS_BACKEND", ("torch", "jax", "tensorflow")
 _REAL_TYPES = ("float32", "float64")
 
 
@@ -88,7 +96,7 @@ def _package() -> Any:
         msg = "keras is not installed, which reads .keras files and Keras models; pip install 'tessella[keras]'"
         raise MissingPackage(msg)
     try:
-        with _quiet():
+        with _quiet(), _installed_backend():
             import keras  # noqa: PLC0415  heavy, and optional
     except Exception as error:
         msg = (
@@ -100,6 +108,25 @@ def _package() -> Any:
         msg = f"keras {getattr(keras, '__version__', '')} is too old, version 3 is needed; pip install 'tessella[keras]'"
         raise MissingPackage(msg)
     return keras
+
+
+@contextmanager
+def _installed_backend() -> Generator[None]:
+    """Let Keras take a backend that is installed, if it would take one that is not and nobody chose it."""
+    settings = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser() / "keras.json"
+    try:
+        wanted = str(json.loads(settings.read_text())["backend"])  # Keras itself writes this file, with what it began with
+    except (OSError, ValueError, KeyError, TypeError):
+        wanted = "tensorflow"
+    found = next((name for name in (wanted, *_BACKENDS) if name in _BACKENDS and importlib.util.find_spec(name)), None)
+    if _VARIABLE in os.environ or "keras" in sys.modules or found in {None, wanted}:
+        yield
+        return
+    os.environ[_VARIABLE] = str(found)
+    try:
+        yield
+    finally:
+        del os.environ[_VARIABLE]
 
 
 @contextmanager
@@ -139,19 +166,36 @@ def _converted(keras: Any, model: Any, name: str, input_shape: Sequence[int] | N
         msg = f"a {type(model).__name__} is no Keras 3 model; give a keras.Sequential or a functional keras.Model"
         raise UnsupportedModel(msg)
     _check_kind(keras, model, "the model")
-    shape = _one_shape(model, input_shape)
+    shapes = _shapes(model, input_shape)
+    shape = shapes[0] if len(shapes) == 1 else (sum(map(prod, shapes)),)
     trace = Trace((1, *shape))
-    outputs = _Reader(Context(keras, trace)).model(model, [trace.input])
+    reader = _Reader(Context(keras, trace))
+    outputs = reader.model(model, [trace.input.take(part) for part in _parts(trace.input.indices(), shapes)])
     if len(outputs) != 1:
         msg = f"has {len(outputs)} outputs; one is expected: choose it with keras.Model(model.inputs, model.outputs[0])"
         raise UnsupportedModel(msg)
     network = trace.network(outputs[0])
+    ended = isinstance(outputs[0], Ended)
 
     def forward(point: Floats) -> Floats:
-        (output,) = keras.tree.flatten(model(point.reshape(1, *shape), training=False))
+        parts = _parts(point, shapes)
+        if ended:
+            values = [
+                keras.ops.convert_to_tensor(part, str(entry.dtype)) for part, entry in zip(parts, model.inputs, strict=True)
+            ]
+            (output,) = _Runner(keras, reader.replaced).model(model, values)
+        else:
+            given = parts[0] if len(parts) == 1 else keras.tree.pack_sequence_as(model.input, parts)
+            (output,) = keras.tree.flatten(model(given, training=False))
         return np.asarray(keras.ops.convert_to_numpy(output), dtype=np.float64)
 
     return checked(network, Source("keras", name, input_shape=shape), forward)
+
+
+def _parts(whole: npt.NDArray[Any], shapes: Sequence[tuple[int, ...]]) -> list[npt.NDArray[Any]]:
+    """The inputs, with a batch axis of one, from all their numbers in a row."""
+    pieces = np.split(whole.ravel(), np.cumsum([prod(shape) for shape in shapes])[:-1])
+    return [piece.reshape(1, *shape) for piece, shape in zip(pieces, shapes, strict=True)]
 
 
 def _check_kind(keras: Any, model: Any, what: str) -> None:
@@ -165,8 +209,8 @@ def _check_kind(keras: Any, model: Any, what: str) -> None:
         raise UnsupportedModel(msg)
 
 
-def _one_shape(model: Any, input_shape: Sequence[int] | None) -> tuple[int, ...]:
-    """The shape of one input, from the model and from the caller, where they agree."""
+def _shapes(model: Any, input_shape: Sequence[int] | None) -> list[tuple[int, ...]]:
+    """The shapes of the inputs: of the only one from the model and from the caller, where they agree; several are known by the model alone."""
     asked = None if input_shape is None else checked_shape(input_shape)
     inputs = _inputs(model)
     if not inputs:
@@ -177,24 +221,28 @@ def _one_shape(model: Any, input_shape: Sequence[int] | None) -> tuple[int, ...]
             )
             raise UnknownShape(msg)
         model.build((None, *asked))
-        return asked
+        return [asked]
+    for entry in inputs:
+        if str(entry.dtype) not in _REAL_TYPES:
+            msg = f"input {entry.name!r} is of type {entry.dtype}; rebuild the model with an input of float32"
+            raise UnsupportedModel(msg)
     if len(inputs) > 1:
-        names = ", ".join(repr(item.name) for item in inputs[:5])
-        msg = f"has {len(inputs)} inputs ({names}); one is expected: join them with keras.layers.Concatenate in a model around it"
-        raise UnsupportedModel(msg)
-    if str(inputs[0].dtype) not in _REAL_TYPES:
-        msg = f"input {inputs[0].name!r} is of type {inputs[0].dtype}; rebuild the model with an input of float32"
-        raise UnsupportedModel(msg)
+        shapes = [tuple(entry.shape[1:]) for entry in inputs]
+        if any(None in shape for shape in shapes):
+            names = ", ".join(f"{entry.name!r} {shape}" for entry, shape in zip(inputs[:5], shapes, strict=False))
+            msg = f"has {len(inputs)} inputs that leave sizes open ({names}); rebuild it with keras.Input of fixed shapes"
+            raise UnsupportedModel(msg)
+        return shapes
     known = tuple(inputs[0].shape[1:])
     if asked is None:
         if None in known:
             msg = f"input {inputs[0].name!r} has the shape {known}, which leaves sizes open; give input_shape, as in tessella.load(model, input_shape=(28, 28, 1))"
             raise UnknownShape(msg)
-        return tuple(int(size) for size in known)
+        return [tuple(int(size) for size in known)]
     if len(asked) != len(known) or any(size not in {None, given} for size, given in zip(known, asked, strict=True)):
         msg = f"input_shape is {asked}, but the model's input {inputs[0].name!r} has the shape {known} (without its batch axis)"
         raise OptionError(msg)
-    return asked
+    return [asked]
 
 
 def _inputs(model: Any) -> list[Any]:
@@ -204,14 +252,13 @@ def _inputs(model: Any) -> list[Any]:
         return []
 
 
-class _Reader:
+class _Walk:
     """The way through a graph of layers, nested models included."""
 
-    def __init__(self, context: Context) -> None:
-        self.context = context
-        self.keras = context.keras
+    def __init__(self, keras: Any) -> None:
+        self.keras = keras
 
-    def model(self, model: Any, tensors: Sequence[Tensor]) -> list[Tensor]:
+    def model(self, model: Any, tensors: Sequence[Any]) -> list[Any]:
         """Run a model's layers."""
         if isinstance(model, self.keras.Sequential):
             for layer in model.layers:
@@ -225,33 +272,75 @@ class _Reader:
         walk = model._run_through_graph  # noqa: SLF001  there is no public one
         return self.keras.tree.flatten(walk(list(tensors), operation_fn=self._replaced))
 
-    def _replaced(self, operation: Any) -> Callable[..., list[Tensor]]:
+    def _replaced(self, operation: Any) -> Callable[..., list[Any]]:
         return lambda *arguments, **options: self.step(operation, arguments, options)
 
-    def step(self, operation: Any, arguments: Sequence[Any], options: dict[str, Any]) -> list[Tensor]:
+    def step(self, operation: Any, arguments: Sequence[Any], options: dict[str, Any]) -> list[Any]:
+        """Run one layer, operation or nested model."""
+        return self.keras.tree.flatten(operation(*arguments, **options))
+
+
+class _Runner(_Walk):
+    """The model itself, without what is left off at its end."""
+
+    def __init__(self, keras: Any, replaced: dict[int, Any]) -> None:
+        super().__init__(keras)
+        self.replaced = replaced
+
+    def step(self, operation: Any, arguments: Sequence[Any], options: dict[str, Any]) -> list[Any]:
+        """Run one layer, operation or nested model, in inference mode."""
+        if isinstance(operation, self.keras.Model):
+            return self.model(
+                operation, [item for item in self.keras.tree.flatten(tuple(arguments)) if not isinstance(item, bool)]
+            )
+        options = {name: False if name == "training" else value for name, value in options.items()}
+        return super().step(self.replaced.get(id(operation), operation), arguments, options)
+
+
+class _Reader(_Walk):
+    """The model on traced tensors."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context.keras)
+        self.context = context
+        self.replaced: dict[int, Any] = {}  # layers and operations without what is left off, by identity
+
+    def step(self, operation: Any, arguments: Sequence[Any], options: dict[str, Any]) -> list[Any]:
         """Run one layer, operation or nested model, and say where it was if that fails."""
         where = f"layer {operation.name!r}"
         if isinstance(operation, self.keras.Model):
             _check_kind(self.keras, operation, where)
             return self.model(operation, self._tensors(arguments, options))
         try:
-            if isinstance(operation, self.keras.Layer):
-                result = apply_layer(self.context, operation, self._tensors(arguments, options))
-            else:
-                result = apply_operation(self.context, operation, [*arguments, *options.values()])
+            result = self._result(operation, arguments, options)
         except UnsupportedModel as error:
             named = type(error)(f"{where} ({type(operation).__name__}): {error}")
             raise named from error
-        if not result.size:
-            msg = f"{where} ({type(operation).__name__}) gives an empty tensor of shape {result.shape}"
+        tensor = result.tensor if isinstance(result, Ended) else result
+        if not tensor.size:
+            msg = f"{where} ({type(operation).__name__}) gives an empty tensor of shape {tensor.shape}"
             raise UnsupportedModel(msg)
         return [result]
 
-    def _tensors(self, arguments: Sequence[Any], options: dict[str, Any]) -> list[Tensor]:
+    def _result(self, operation: Any, arguments: Sequence[Any], options: dict[str, Any]) -> Any:
+        given = self.keras.tree.flatten((tuple(arguments), options))
+        before = next((item for item in given if isinstance(item, Ended)), None)
+        if before is not None:
+            alone = all(item is before for item in given if isinstance(item, (Tensor, Ended)))
+            result = after_end(self.context, operation, before, alone=alone) or before.refuse()
+        elif isinstance(operation, self.keras.Layer):
+            result = apply_layer(self.context, operation, self._tensors(arguments, options))
+        else:
+            result = apply_operation(self.context, operation, [*arguments, *options.values()])
+        if isinstance(result, Ended) and (before is None or len(result.left_off) > len(before.left_off)):
+            self.replaced[id(operation)] = without_end(self.context, operation)
+        return result
+
+    def _tensors(self, arguments: Sequence[Any], options: dict[str, Any]) -> list[Any]:
         """The tensors a layer is called with; whether it is training does not matter, as nothing is."""
         given = self.keras.tree.flatten((tuple(arguments), options))
-        tensors = [item for item in given if isinstance(item, Tensor)]
-        others = [item for item in given if not isinstance(item, (Tensor, bool)) and item is not None]
+        tensors = [item for item in given if isinstance(item, (Tensor, Ended))]
+        others = [item for item in given if not isinstance(item, (Tensor, Ended, bool)) and item is not None]
         if others:
             msg = f"it is called with a {type(others[0]).__name__}, which does not depend on the input; add constants with x + constant"
             raise UnsupportedOperator(msg)

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from tessella.errors import FileError, UnsupportedModel, UnsupportedOperator
-from tessella.importers.keras_layers import LAYERS, MERGES, OPERATIONS, SUPPORTED, unsupported
+from tessella.importers.keras_calls import ACTIVATIONS, ENDS, SUPPORTED, unsupported
+from tessella.importers.keras_layers import LAYERS, MERGES
+from tessella.importers.keras_operations import OPERATIONS
 from tessella.importers.linear_maps import LARGEST_TENSOR
 
 LARGEST_CONTENT: Final = 4 * 2**30  # bytes, of everything in the archive once it is unpacked
@@ -24,7 +26,6 @@ _CONFIG, _WEIGHTS, _METADATA = "config.json", "model.weights.h5", "metadata.json
 _ENCRYPTED: Final = 0x1  # the bit of a zip member's flags
 _MODELS: Final = frozenset({"Functional", "Model", "Sequential"})
 _PLAIN: Final = frozenset({"__ellipsis__", "__keras_tensor__", "__numpy__", "__slice__", "__tensor__"})
-_FUNCTIONS: Final = frozenset({"linear", "relu"})
 _HELPERS: Final = frozenset({"constraints", "dtype_policies", "initializers", "losses", "metrics", "optimizers", "regularizers"})
 _SIZES: Final = frozenset({"depth_multiplier", "filters", "kernel_size", "lora_rank", "units"})
 _AGAIN: Final = "save the model again with model.save('name.keras')"
@@ -171,13 +172,13 @@ def _is_keras(kind: str, module: str, entry: dict[str, Any]) -> bool:
 
 def _is_known(kind: str, module: str, config: Any) -> bool:
     if kind == "function":
-        return isinstance(config, str) and config in _FUNCTIONS
+        return isinstance(config, str) and (config in ACTIVATIONS or config in ENDS)
     parts = module.removeprefix("keras.").removeprefix("src.").split(".")
     if _HELPERS.intersection(parts):
         return True
     part = parts[0]
     if part == "layers":
         return kind in LAYERS or kind in MERGES or kind == "InputLayer"
-    if part == "ops":
+    if part in {"ops", "activations"}:
         return kind in OPERATIONS
     return part in {"keras", "models"} and (kind in _MODELS or kind.endswith("DTypePolicy"))
