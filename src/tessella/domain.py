@@ -1,21 +1,19 @@
-"""Where inputs come from: a bounded box, or a polytope inside one."""
+"""Where inputs come from: a box, or a polytope inside one; both may be unbounded, up to all of space."""
 
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import DomainError, NetworkError
+from tessella.inequalities import bounding_box, interior_point
 from tessella.network import Floats, Mask, Network, frozen_floats
-from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
+from tessella.result import finite_or_none
 from tessella.seeds import generator
 from tessella.tolerances import DEFAULT, Tolerances
 
 _MOST_INPUTS = 100_000_000
-_CLOSER = 1e-6  # what a polytope's surroundings are enlarged by, of its box
-_EMPTY = 1e-6  # what a solver's constraints hold up to, and a little more
 
 
 def _frozen(values: object, name: str, ndim: int) -> Floats:
@@ -25,12 +23,25 @@ def _frozen(values: object, name: str, ndim: int) -> Floats:
         raise DomainError(str(error)) from error
 
 
+def _frozen_ends(values: object, name: str) -> Floats:
+    """The same for the ends of a box, which may be infinite."""
+    given = cast("npt.ArrayLike", values)
+    try:
+        endless = np.False_ if isinstance(values, np.ma.MaskedArray) else np.isinf(np.asarray(given))
+    except (TypeError, ValueError):
+        endless = np.False_
+    if not np.any(endless):
+        return _frozen(values, name, np.ndim(given))
+    ends = np.asarray(given, dtype=np.float64)
+    return np.where(endless, ends, _frozen(np.where(endless, 0.0, ends), name, ends.ndim))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
     """All points between two corners, both ends included.
 
     An input whose ends are equal is *fixed*: the domain is then the face that is left, and regions are counted
-    by their interior within that face.
+    by their interior within that face.  Ends may be infinite: a network has finitely many regions on all of space, too.
 
     Parameters
     ----------
@@ -45,6 +56,8 @@ class Box:
     Box([0, 1]^784)
     >>> Box([0, -1], [1, 2])
     Box([0, 1] x [-1, 2])
+    >>> Box(-np.inf, np.inf, dim=3), Box([0, -1], [np.inf, 2])
+    (Box(all of R^3), Box([0, inf) x [-1, 2]))
     """
 
     lower: Floats
@@ -53,10 +66,7 @@ class Box:
 
     def __post_init__(self) -> None:
         """Validate, broadcast, and make read-only."""
-        ends = [
-            _frozen(end, name, np.ndim(cast("npt.ArrayLike", end)))
-            for end, name in ((self.lower, "lower"), (self.upper, "upper"))
-        ]
+        ends = [_frozen_ends(end, name) for end, name in ((self.lower, "lower"), (self.upper, "upper"))]
         if any(end.ndim > 1 for end in ends):
             msg = f"corners have shapes {ends[0].shape} and {ends[1].shape}; flatten them to one number per input"
             raise DomainError(msg)
@@ -80,7 +90,11 @@ class Box:
             where = int(np.argmax(lower > upper))
             msg = f"the box is empty: input {where} would lie between {lower[where]:g} and {upper[where]:g}"
             raise DomainError(msg)
-        if (upper / 2 - lower / 2 > np.finfo(np.float64).max / 2).any():
+        if ((lower == np.inf) | (upper == -np.inf)).any():
+            where = int(np.argmax((lower == np.inf) | (upper == -np.inf)))
+            msg = f"the box is empty: input {where} would lie between {lower[where]:g} and {upper[where]:g}; infinite ends are -inf, inf"
+            raise DomainError(msg)
+        if (np.isfinite(lower) & np.isfinite(upper) & (upper / 2 - lower / 2 > np.finfo(np.float64).max / 2)).any():
             msg = "the box is wider than the largest floating-point number; give smaller ends"
             raise DomainError(msg)
         lower.flags.writeable = upper.flags.writeable = False
@@ -127,6 +141,11 @@ class Box:
         return self
 
     @property
+    def bounded(self) -> bool:
+        """Whether all ends are finite."""
+        return bool(np.isfinite(self.lower).all() and np.isfinite(self.upper).all())
+
+    @property
     def free(self) -> Mask:
         """Which inputs are not fixed."""
         return self.lower < self.upper
@@ -143,6 +162,9 @@ class Box:
 
     def sample(self, count: int, rng: int | np.random.Generator = 0) -> Floats:
         """Points drawn uniformly, of shape (count, dim)."""
+        if not self.bounded:
+            msg = f"nothing is uniform on {self.describe()}: draw points from a box with finite ends"
+            raise DomainError(msg)
         return generator(rng).uniform(self.lower, self.upper, (count, self.dim))
 
     def __eq__(self, other: object) -> bool:
@@ -156,13 +178,15 @@ class Box:
     def describe(self) -> str:
         """A short text such as ``[0, 1]^784``."""
         spans = [_span(low, high) for low, high in zip(self.lower[:4].tolist(), self.upper[:4].tolist(), strict=True)]
+        if np.isneginf(self.lower).all() and np.isposinf(self.upper).all():
+            return "all of R" + (f"^{self.dim}" if self.dim > 1 else "")
         if (self.lower == self.lower[0]).all() and (self.upper == self.upper[0]).all():
             return spans[0] + (f"^{self.dim}" if self.dim > 1 else "")
         return " x ".join(spans) if self.dim <= len(spans) else " x ".join(spans[:2]) + f" x ... ({self.dim} inputs)"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"text": self.describe(), "lower": self.lower.tolist(), "upper": self.upper.tolist()}
+        """Plain values, ready for JSON; an infinite end is None."""
+        return {"text": self.describe(), "lower": finite_or_none(self.lower), "upper": finite_or_none(self.upper)}
 
     def __repr__(self) -> str:
         """One line a person can read."""
@@ -175,13 +199,14 @@ class Polytope:
     """All points of a box that satisfy ``matrix @ x <= offset``.
 
     It must have an interior within its box (the free inputs of it): otherwise there is no full-dimensional region to count.
+    It may be unbounded.
 
     Parameters
     ----------
     matrix, offset
         The inequalities, one row each.
     box
-        The box.  If it is None, the smallest one is computed, and inequalities that leave the polytope unbounded raise.
+        The box.  If it is None, the smallest one is computed; if the inequalities leave the polytope unbounded, it is all of space.
     tolerances
         How thin is too thin.
 
@@ -216,8 +241,10 @@ class Polytope:
             raise DomainError(msg)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "offset", offset)
-        object.__setattr__(self, "box", _bounding_box(matrix, offset) if box is None else box)
-        object.__setattr__(self, "_centre", _interior_point(matrix, offset, self.box, self.tolerances.interior))
+        around = Box(*bounding_box(matrix, offset)) if box is None else box
+        object.__setattr__(self, "box", around)
+        centre = interior_point(matrix, offset, around.lower, around.upper, self.tolerances.interior)
+        object.__setattr__(self, "_centre", centre)
 
     @property
     def dim(self) -> int:
@@ -230,8 +257,13 @@ class Polytope:
         return self.box.free_dim
 
     @property
+    def bounded(self) -> bool:
+        """Whether its box is; inequalities alone may bound a polytope whose box is not."""
+        return self.box.bounded
+
+    @property
     def centre(self) -> Floats:
-        """A point in the interior: the centre of a largest ball."""
+        """A point in the interior: the centre of a largest ball; of a large one if the box is unbounded."""
         return self._centre
 
     def contains(self, points: npt.ArrayLike) -> Mask:
@@ -282,8 +314,25 @@ def check_fit(network: object, domain: object) -> None:
         raise DomainError(msg)
 
 
+def check_bounded(domain: Domain, who: str) -> None:
+    """Raise if a domain is unbounded where that makes no sense.
+
+    Parameters
+    ----------
+    domain
+        The domain.
+    who
+        Needs a bounded one: ``"a slice"``.
+    """
+    if not domain.bounded:
+        msg = f"{who} needs a bounded domain, and this one is {domain.describe():.100}; give a box with finite ends, such as Box(-10, 10, dim={domain.dim})"
+        raise DomainError(msg)
+
+
 def _span(low: float, high: float) -> str:
     """An interval with six digits, or as many as it takes for its width to be seen."""
+    if not (np.isfinite(low) and np.isfinite(high)):
+        return f"{'(' if np.isinf(low) else '['}{low:g}, {high:g}{')' if np.isinf(high) else ']'}"
     slack = 2e-3 * (high / 2.0 - low / 2.0)
     texts = [f"{low:g}", f"{high:g}"]
     for digits in range(6, 18) if slack else ():
@@ -299,119 +348,3 @@ def _points(points: npt.ArrayLike, dim: int) -> Floats:
         msg = f"points have shape {batch.shape}; expected ({dim},) or (points, {dim})"
         raise DomainError(msg)
     return batch
-
-
-def _bounding_box(matrix: Floats, offset: Floats) -> Box:
-    """A box that is proved to hold every point with matrix @ x <= offset.
-
-    Multipliers y >= 0 of the rows prove x_i <= b.y + r.x with the residual r = e_i - A'y, which a solver leaves a little off zero.
-    Summed up over all inputs, |x| <= U + R |x| with small R bounds |x| (by max U / (1 - R)), and so what r.x can add.
-    """
-    from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
-
-    scaled, limits, scale = _equilibrated(matrix, offset)
-    rows, dim = scaled.shape
-    ends, residuals = np.zeros((2, dim)), np.zeros((2, dim))
-    for column, sign in [(column, sign) for column in range(dim) for sign in (1.0, -1.0)]:
-        direction = sign * np.eye(dim)[column]
-        found = cast("Any", linprog)(-direction, A_ub=scaled, b_ub=limits, bounds=(None, None), method="highs")
-        if found.status == 2:
-            msg = "the polytope is empty: no point satisfies all inequalities"
-            raise DomainError(msg)
-        if found.status != 0:
-            msg = f"the polytope is unbounded in input {column}, as far as could be found out; add inequalities or give a box"
-            raise DomainError(msg)
-        y = np.maximum(-found.ineqlin.marginals, 0.0)
-        rounding = 4.0 * (rows + dim + 8) * ROUNDOFF
-        side = 0 if sign > 0 else 1
-        ends[side, column] = limits @ y + rounding * (np.abs(limits) @ y)
-        residuals[side, column] = (np.abs(direction - y @ scaled) + rounding * (y @ np.abs(scaled) + 1.0)).sum()
-    share, reach = float(residuals.max()), float(np.abs(ends).max())
-    if not share < 0.5:
-        msg = "no box could be proved to hold the polytope: its inequalities differ too much in size; give a box"
-        raise DomainError(msg)
-    upper, lower = ends + residuals * (2.0 * reach)
-    slack = 1e-9 * (1.0 + np.abs(upper) + np.abs(lower))
-    return Box(-(lower + slack) * scale, (upper + slack) * scale)
-
-
-def _equilibrated(matrix: Floats, offset: Floats) -> tuple[Floats, Floats, Floats]:
-    """Rows and columns multiplied by powers of two until their largest entries are near 1; x is scale times the new x."""
-    rows, limits, scale = matrix.copy(), offset.copy(), np.ones(matrix.shape[1])
-    for _ in range(4):
-        by_row = _power_of_two(np.abs(rows).max(axis=1, initial=0.0))
-        rows, limits = rows / by_row[:, None], limits / by_row
-        by_column = _power_of_two(np.abs(rows).max(axis=0, initial=0.0))
-        rows, scale = rows / by_column, scale / by_column
-    return rows, limits, scale
-
-
-def _power_of_two(sizes: Floats) -> Floats:
-    return np.exp2(np.round(np.log2(np.where(sizes > 0.0, sizes, 1.0))))
-
-
-def _interior_point(matrix: Floats, offset: Floats, box: Box, thinnest: float) -> Floats:
-    """The centre of a largest ball in the polytope, where the box's free inputs are scaled to [0, 1].
-
-    A solver's constraints hold up to 1e-7 or so, which is more than a thin polytope has: its point is asked, exactly, whether it lies inside, and if it
-    does not, the same problem is solved again with its surroundings enlarged.
-    """
-    free, width = box.free, box.upper - box.lower
-    fixed = ~(matrix[:, free] != 0.0).any(axis=1)
-    if not holds(matrix[fixed], offset[fixed], box.lower, strictly=False):
-        msg = "the polytope is empty: an inequality without any free input does not hold"
-        raise DomainError(msg)
-    point = np.array(box.lower)
-    if not free.any():
-        return point
-    walls, limits = matrix[~fixed][:, free] * width[free], offset[~fixed] - matrix[~fixed] @ box.lower
-    for norm in (np.inf, 2):  # first the largest entry: squares may underflow
-        size = np.linalg.norm(walls, norm, axis=1)
-        walls, limits = walls / np.where(size > 0.0, size, 1.0)[:, None], limits / np.where(size > 0.0, size, 1.0)
-    at, radius = np.zeros(int(free.sum())), np.inf
-    for size in (1.0, _CLOSER):
-        step, radius = _largest_ball(walls, (limits - walls @ at) / size, -at / size, (1.0 - at) / size)
-        at, radius = np.clip(at + size * step, 0.0, 1.0), size * radius
-        point[free] = np.clip(box.lower[free] + width[free] * at, box.lower[free], box.upper[free])
-        inside = ((box.lower < point) & (point < box.upper))[free].all() and holds(matrix[~fixed], offset[~fixed], point)
-        if inside and min((limits - walls @ at).min(initial=1.0), at.min(), (1.0 - at).min()) > thinnest:
-            point.flags.writeable = False
-            return point
-        if radius < -_EMPTY:
-            break
-    what = "is empty" if radius < -_EMPTY else "has no interior"
-    msg = (
-        f"the polytope {what}: no ball of radius {thinnest:.0e} of its box was found in it; "
-        "equal ends of the box fix an input instead"
-    )
-    raise DomainError(msg)
-
-
-def _largest_ball(walls: Floats, limits: Floats, lower: Floats, upper: Floats) -> tuple[Floats, float]:
-    """Centre and radius of a largest ball in a polytope whose rows have length 1, in a box; the radius is negative if it is empty."""
-    from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only polytopes need it
-    from scipy.sparse import csr_array, eye_array, hstack, vstack  # noqa: PLC0415
-
-    count = len(lower)
-    every = vstack([csr_array(walls), eye_array(count), -eye_array(count)])
-    limits = np.concatenate([limits, upper, -lower])
-    found = cast("Any", linprog)(
-        np.append(np.zeros(count), -1.0),
-        A_ub=hstack([every, np.ones((len(limits), 1))], format="csr"),
-        b_ub=limits,
-        bounds=[*zip(np.maximum(lower, -1.0), np.minimum(upper, 1.0), strict=True), (-2.0, 2.0)],
-        method="highs",
-    )
-    return (found.x[:-1], float(found.x[-1])) if found.status == 0 else (np.zeros(count), -np.inf)
-
-
-def holds(matrix: Floats, offset: Floats, point: Floats, *, strictly: bool = True) -> bool:
-    """Whether all inequalities hold at a point: in floating point where that is clear, else exactly."""
-    room = offset - matrix @ point
-    rounding = 2.0 * (matrix.shape[1] + 8) * ROUNDOFF * (np.abs(matrix) @ np.abs(point) + np.abs(offset)) + LOST_OF_PRODUCTS
-    for number in np.flatnonzero(~(room > rounding)).tolist():
-        products = (Fraction(a) * Fraction(x) for a, x in zip(matrix[number].tolist(), point.tolist(), strict=True))
-        exact = Fraction(float(offset[number])) - sum(products)
-        if exact < 0 or (strictly and exact == 0):
-            return False
-    return True

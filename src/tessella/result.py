@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self, cast
@@ -117,6 +117,11 @@ def format_share(share: float) -> str:
 def encode_int(value: int) -> int | str:
     """Make an integer safe for JSON: itself, or hexadecimal text where it is too long for decimals."""
     return value if value.bit_length() * math.log10(2) < _LONGEST_DECIMAL else hex(value)
+
+
+def finite_or_none(values: Iterable[float]) -> list[float | None]:
+    """Make numbers safe for JSON, which has no infinity: None stands for it."""
+    return [float(value) if math.isfinite(value) else None for value in values]
 
 
 def decode_int(value: object) -> int:

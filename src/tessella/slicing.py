@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Box, Domain, Polytope
+from tessella.domain import Box, Domain, Polytope, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import DomainError, NetworkError, OptionError
 from tessella.network import Floats, Layer, Network, frozen_floats
@@ -130,6 +130,8 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
     Network(1-3-3-1, 4 ReLUs, 22 parameters)
     """
     network, domain = enter(network, domain)
+    if domain is not None:
+        check_bounded(domain, "a slice")
     if (points is None) == (axes is None):
         msg = "a slice goes through points, or along axes: give one of them"
         raise OptionError(msg)
@@ -157,6 +159,7 @@ def default_plane(network: Network, domain: Domain) -> Slice:
 
     Planes along two inputs often cut few regions of a network with many; this one varies all inputs.
     """
+    check_bounded(domain, "a plane to show")
     box, rng, centre = domain.box, np.random.default_rng(DEFAULT_SEED), _centre(domain)
     if box.free_dim < 2:
         msg = f"a plane needs two free inputs, and the domain has {box.free_dim}"

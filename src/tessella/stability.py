@@ -14,7 +14,7 @@ from tessella.errors import OptionError
 from tessella.methods import Method
 from tessella.network import Mask, Network
 from tessella.preactivation import PreactivationBounds
-from tessella.result import SCHEMA, provenance
+from tessella.result import SCHEMA, finite_or_none, provenance
 from tessella.tightening import tighten
 
 
@@ -87,14 +87,16 @@ class Stability:
         return {kind: sum(int(mask.sum()) for mask in getattr(self, kind)) for kind in kinds}
 
     def rows(self) -> list[dict[str, Any]]:
-        """One record per layer that has ReLUs."""
+        """One record per layer that has ReLUs; its mean width is None if it is infinite."""
         records: list[dict[str, Any]] = []
         for number, layer in enumerate(self.network.layers):
             if layer.relus:
                 kinds = ("active", "inactive", "unstable", "active_leaning", "inactive_leaning")
                 counts = {kind: int(getattr(self, kind)[number].sum()) for kind in kinds}
                 width = float(np.mean(self.bounds.widths[number][layer.rectified]))
-                records.append({"layer": number + 1, "relus": layer.relus, **counts, "mean_width": width})
+                records.append(
+                    {"layer": number + 1, "relus": layer.relus, **counts, "mean_width": width if np.isfinite(width) else None}
+                )
         return records
 
     def __repr__(self) -> str:
@@ -109,7 +111,7 @@ class Stability:
         """Plain values, ready for JSON."""
         past = provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict())
         units = [
-            {"lower": low.tolist(), "upper": high.tolist()}
+            {"lower": finite_or_none(low), "upper": finite_or_none(high)}
             for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)
         ]
         return {

@@ -1,5 +1,6 @@
 """Boxes and polytopes: what they hold, and what they refuse."""
 
+import json
 from fractions import Fraction
 
 import numpy as np
@@ -41,8 +42,13 @@ def test_membership_and_samples():
     [
         (lambda: Box(1, 0, dim=2), "empty: input 0"),
         (lambda: Box([0, 0], [1, -1]), "empty: input 1"),
-        (lambda: Box(0, np.inf, dim=2), "finite"),
+        (lambda: Box(np.inf, np.inf, dim=2), "empty: input 0"),
+        (lambda: Box([0.0, -np.inf], [1.0, -np.inf]), "empty: input 1"),
+        (lambda: Box(np.inf, -np.inf, dim=2), "empty: input 0"),
         (lambda: Box(np.nan, 1, dim=2), "finite"),
+        (lambda: Box([-np.inf, np.nan], np.inf), "finite"),
+        (lambda: Box(-np.inf, np.inf), "dim=784"),
+        (lambda: Box(0, np.inf, dim=2).sample(3), "nothing is uniform"),
         (lambda: Box(0, 1), "dim=784"),
         (lambda: Box([0, 0], [1, 1, 1]), "lower has 2 numbers, upper 3"),
         (lambda: Box([0, 0], [1, 1], dim=3), "dim is 3"),
@@ -94,7 +100,9 @@ def test_polytope_in_many_dimensions_with_fixed_inputs():
     [
         (lambda: Polytope([[1.0]], [-1.0], Box.cube(0, 1, 1)), "is empty"),
         (lambda: Polytope([[1.0]], [0.0], Box.cube(0, 1, 1)), "no interior"),
-        (lambda: Polytope([[1.0, 1.0]], [1.0]), "unbounded"),
+        (lambda: Polytope([[1.0], [-1.0]], [0.0, -1.0], Box(-np.inf, np.inf, dim=1)), "is empty"),
+        (lambda: Polytope([[1.0], [-1.0]], [0.0, 0.0], Box(-np.inf, np.inf, dim=1)), "no interior"),
+        (lambda: Polytope([[0.0, 0.0]], [-1.0], Box(-np.inf, np.inf, dim=2)), "is empty"),
         (lambda: Polytope([[1.0], [-1.0]], [0.0, -1.0]), "is empty"),
         (lambda: Polytope([[1.0, 1.0]], [1.0, 2.0], Box.cube(0, 1, 2)), "one per inequality"),
         (lambda: Polytope([[1.0, 1.0]], [1.0], Box.cube(0, 1, 3)), "3 inputs"),
@@ -107,6 +115,33 @@ def test_polytope_in_many_dimensions_with_fixed_inputs():
 def test_bad_polytopes_get_a_clear_error(make, words):
     with pytest.raises(DomainError, match=words):
         make()
+
+
+def test_ends_may_be_infinite():
+    space, half = Box(-np.inf, np.inf, dim=3), Box([0, -np.inf, 2], [np.inf, 1, 2])
+    assert (space.bounded, half.bounded, Box(0, 1, dim=2).bounded) == (False, False, True)
+    assert [box.describe() for box in (space, half, Box(0, np.inf, dim=2), Box(-np.inf, np.inf, dim=1))] == [
+        "all of R^3",
+        "[0, inf) x (-inf, 1] x [2, 2]",
+        "[0, inf)^2",
+        "all of R",
+    ]
+    assert half.free_dim == 2
+    assert half.contains([[1e300, -1e300, 2.0], [1.0, 2.0, 2.0]]).tolist() == [True, False]
+    assert half.to_dict()["lower"] == [0.0, None, 2.0]
+    assert json.loads(json.dumps(half.to_dict(), allow_nan=False))["upper"] == [None, 1.0, 2.0]
+    assert space == Box([-np.inf] * 3, np.inf)
+
+
+def test_polytopes_may_be_unbounded():
+    wedge = Polytope([[1.0, 1.0], [-1.0, 1.0]], [1.0, 1.0])
+    assert repr(wedge) == "Polytope(2 inequalities in all of R^2)"
+    assert not wedge.bounded
+    assert wedge.contains(wedge.centre)
+    assert wedge.contains([0.0, -1e300])
+    far = Polytope([[-1.0, 0.0]], [-1e9], Box([-np.inf, 0.0], [np.inf, 1.0]))
+    assert far.centre[0] > 1e9
+    assert 0.0 < far.centre[1] < 1.0
 
 
 @pytest.mark.parametrize(

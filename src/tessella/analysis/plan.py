@@ -169,7 +169,7 @@ def _first(session: Session) -> None:
     """Quick bounds of all units, and the upper bounds that they give."""
     network = session.standing.network
     work = float(network.parameters) * network.relus
-    method = Method.LINEAR if work <= _LINEAR * session.seconds else Method.INTERVAL
+    method = Method.LINEAR if session.standing.domain.bounded and work <= _LINEAR * session.seconds else Method.INTERVAL
     with session.step("stability", f"{method} bounds of all units come first: they are quick") as found:
         known = find_stability(network, session.standing.domain, method=method)
         session.know(stability=known)
@@ -346,8 +346,8 @@ def _sharpen(session: Session, part: float, why: str) -> None:
     """Tighter bounds of units, as far as a part of the time allows, and the upper bounds that they give."""
     known = _known(session)
     undecided, allowed = known.totals()["unstable"], min(part * session.seconds, session.left)
-    if allowed <= 0.0 or not undecided or len(known.network.widths) < 2:
-        return
+    if allowed <= 0.0 or not undecided or len(known.network.widths) < 2 or not known.domain.bounded:
+        return  # on unbounded domains there is nothing tighter than what the first step found
     with session.off_the_clock("the LP kernel"):
         _prepare_programs()
     end = meter.clock() + allowed

@@ -117,7 +117,9 @@ def print_stability(title: str, found: Stability) -> None:
     for row in found.rows():
         leans = row["layer"] > 1  # the first layer's units read inputs, which lean nowhere
         counts = [str(row[kind]) if leans or "leaning" not in kind else "-" for kind in kinds]
-        drawn.add_row(str(row["layer"]), str(row["relus"]), *counts, f"{row['mean_width']:.4g}")
+        drawn.add_row(
+            str(row["layer"]), str(row["relus"]), *counts, "infinite" if row["mean_width"] is None else f"{row['mean_width']:.4g}"
+        )
     total = found.totals()
     drawn.add_row("all", str(found.network.relus), *(str(total[kind]) for kind in kinds), "")
     out = console()

@@ -16,7 +16,7 @@ from tessella.methods import Method
 from tessella.options import check_executor, check_whole
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
-from tessella.partition.witness import Proof, walls
+from tessella.partition.witness import Proof
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
@@ -111,7 +111,7 @@ def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Exec
     def region(prefix: bytes) -> Region:
         pattern = active.copy()
         pattern[unstable] = np.frombuffer(prefix, dtype=np.bool_)
-        found = prove(pattern, *walls(network, pattern))
+        found = prove(pattern)
         return Region(network, domain, *(found or (pattern, None)))
 
     if not tree.units or not domain.free_dim:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Domain, Polytope
+from tessella.domain import Domain, Polytope, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.formulation.model import Model
@@ -149,6 +149,7 @@ def formulate(  # noqa: PLR0913  one keyword per option
     ('x0', 'g_1_0', 'h_1_0', 'hbar_1_0', 'z_1_0', 'f')
     """
     network, domain = enter(network, domain)
+    check_bounded(domain, "a formulation")
     unstable = _unstable(network, bounds)
     kept = _kept(network, bounds, unstable, outputs=outputs)
     parts = _Parts()

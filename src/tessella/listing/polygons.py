@@ -13,7 +13,7 @@ from typing import SupportsIndex, overload
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Domain
+from tessella.domain import Domain, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.kernel import meter
@@ -168,6 +168,7 @@ def polygons(
     """
     begun = meter.clock()
     network, domain = enter(network, domain)
+    check_bounded(domain, "a list of polygons")
     if domain.free_dim not in {1, 2}:
         msg = f"polygons need one or two free inputs, and the domain has {domain.free_dim}; tessella.slice makes a plane or a line of them"
         raise OptionError(msg)

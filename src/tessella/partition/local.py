@@ -21,8 +21,12 @@ A prefix whose cell has no interior has no regions, and any bound holds.  QED.
 With nothing decided this is the configuration bound itself.  Where part of a layer is decided, the two children of a prefix may be bounded by more than their
 parent: no more than d units of the whole layer are counted as inactive together, which the children's bounds do not remember.  Both are
 true, so the smaller one may be kept.
+
+A homogeneous tree (`tessella.homogeneous`) stands for a network on an unbounded domain with one input less, and without the linear units that carry t: the
+theorem is used for these, whose regions below a prefix are the same.
 """
 
+from dataclasses import replace
 from itertools import accumulate
 
 from tessella.partition.tree import Tree
@@ -50,9 +54,10 @@ class LocalBound:
     """
 
     def __init__(self, tree: Tree) -> None:
-        """Remember the layers' sizes."""
-        self._dim = tree.domain.free_dim
-        self._stages = stages(tree.network)
+        """Remember the layers' sizes; without t and the units that carry it, where the tree is homogeneous."""
+        extra = int(tree.homogeneous)
+        self._dim = tree.domain.free_dim - extra
+        self._stages = [replace(stage, linear=max(stage.linear - extra, 0)) for stage in stages(tree.network)]
         self._known = dict[tuple[int, int, int, int], int]()
         self._after = dict[tuple[int, int], int]()
 

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
 from tessella.domain import Box, Domain, Polytope
+from tessella.homogeneous import as_bounded
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
+from tessella.partition.recession import is_bounded
 from tessella.partition.witness import Proof, walls
 
 _FLAT = 1e-8  # of a row's range: by how much a wall that is not redundant cuts; the linear programs are off by 1e-10
@@ -58,17 +60,28 @@ class Region:
         redundant
             Whether to give all inequalities: one for each ReLU in layer order, then the domain's (those of a polytope, the
             upper ends of its box, the lower ends).  Otherwise only those without which the region would be larger, in the same
-            order, as far as linear programs in floating-point arithmetic tell.  Both ends of a fixed input are kept.
+            order, as far as linear programs in floating-point arithmetic tell.  Both ends of a fixed input are kept; infinite ends
+            say nothing, and are left out.
         """
         matrix, offset = _inequalities(self)
         if redundant:
-            return matrix, offset
-        kept = _needed(matrix, offset, self.domain.box, faces=True)
+            kept = np.isfinite(offset)
+        elif self.domain.bounded:
+            kept = _needed(matrix, offset, self.domain.box, faces=True)
+        else:
+            kept = _needed_anywhere(matrix, offset, self.domain.box)
         return matrix[kept], offset[kept]
 
     @property
+    def bounded(self) -> bool | None:
+        """Whether the region is, proved: always on a bounded domain; None where that could not be decided."""
+        return self.domain.bounded or is_bounded(self.network, self.domain, self.pattern)
+
+    @property
     def radius(self) -> float:
-        """The radius of a largest ball inside, in the space of the free inputs; 0 where floating point sees none."""
+        """The radius of a largest ball inside, in the space of the free inputs; 0 where floating point sees none, infinite if balls of any size fit."""
+        if not self.domain.bounded:
+            return _largest_radius(*self.inequalities(), self.domain.box)
         box = self.domain.box
         walled = _Walled.of(*_inequalities(self), box, scale=np.ones(box.free_dim))
         low, high = 0.0, float(np.min(walled.half, initial=np.inf))
@@ -89,16 +102,9 @@ class Region:
         Every region that comes is proved.  Walls are found in floating-point arithmetic, so a neighbour behind a very small one
         may be missed.
         """
-        matrix, offset = _inequalities(self)
-        box, prove = self.domain.box, Proof(self.network, self.domain)
-        kept = _needed(matrix, offset, box, faces=False)
-        rows = np.flatnonzero(kept[: -2 * box.dim])
-        kept[-2 * box.dim :] = True
-        walled = _Walled.of(matrix[kept], offset[kept], box, scale=(box.upper / 2.0 - box.lower / 2.0)[box.free])
-        for wall in np.flatnonzero(rows < self.network.relus):
-            point, outward = walled.inside(int(wall))
-            pattern = _behind(self.network, box, point, outward)
-            found = prove(pattern, *walls(self.network, pattern))
+        prove = Proof(self.network, self.domain)
+        for pattern in _patterns_behind(Region(*as_bounded(self.network, self.domain), self.pattern)):
+            found = prove(pattern)
             if found is not None and not np.array_equal(found[0], self.pattern):
                 yield Region(self.network, self.domain, *found)
 
@@ -120,6 +126,18 @@ class Region:
         point = None if self.point is None else np.array2string(self.point, precision=4, threshold=6, edgeitems=2, separator=", ")
         where = "thinner than floating-point numbers can tell" if point is None else f"around {point}"
         return f"Region({int(self.pattern.sum())} of {len(self.pattern)} ReLUs active, {where})"
+
+
+def _patterns_behind(region: Region) -> Iterator[Mask]:
+    """What floating point sees behind the walls of a region on a bounded domain."""
+    matrix, offset = _inequalities(region)
+    box = region.domain.box
+    kept = _needed(matrix, offset, box, faces=False)
+    rows = np.flatnonzero(kept[: -2 * box.dim])
+    kept[-2 * box.dim :] = True
+    walled = _Walled.of(matrix[kept], offset[kept], box, scale=(box.upper / 2.0 - box.lower / 2.0)[box.free])
+    for wall in np.flatnonzero(rows < region.network.relus):
+        yield _behind(region.network, box, *walled.inside(int(wall)))
 
 
 def _inequalities(region: Region) -> tuple[Floats, Floats]:
@@ -165,6 +183,39 @@ def _needed(matrix: Floats, offset: Floats, box: Box, *, faces: bool) -> Mask:
             else:
                 ends[place] = end
     return kept
+
+
+def _needed_anywhere(matrix: Floats, offset: Floats, box: Box) -> Mask:
+    """The same in an unbounded box: of the cone over the region, in a box around its tip (see `tessella.homogeneous`)."""
+    kept, fixed = np.isfinite(offset), np.tile(~box.free, 2)
+    tested = kept.copy()
+    tested[-2 * box.dim :] &= ~fixed
+    limits = offset[tested] - matrix[tested][:, ~box.free] @ box.lower[~box.free]
+    rows = matrix[tested][:, box.free]
+    sizes = np.abs(rows).sum(axis=1)
+    far = np.median(np.abs(limits[sizes > 0.0]) / sizes[sizes > 0.0]) if (sizes > 0.0).any() else 0.0
+    reach = np.full(rows.shape[1], far if far > 0.0 else 1.0)
+    cone, unit = Box(np.append(-reach, 0.0), np.append(reach, 1.0)), np.eye(len(reach) + 1)
+    every = np.vstack([np.column_stack([rows, -limits]), unit, -unit])
+    kept[tested] = _needed(every, np.concatenate([np.zeros(len(rows)), cone.upper, -cone.lower]), cone, faces=False)[: len(rows)]
+    return kept
+
+
+def _largest_radius(matrix: Floats, offset: Floats, box: Box) -> float:
+    """The radius of a largest ball in an unbounded box, by a linear program whose inputs are free."""
+    from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only unbounded domains need it
+
+    rows, limits = matrix[:, box.free], offset - matrix[:, ~box.free] @ box.lower[~box.free]
+    sizes = np.linalg.norm(rows, axis=1)
+    rows, limits, sizes = rows[sizes > 0.0], limits[sizes > 0.0], sizes[sizes > 0.0]
+    if not len(rows):
+        return np.inf
+    rows, limits = np.column_stack([rows / sizes[:, None], np.ones(len(rows))]), limits / sizes
+    ends = [*[(None, None)] * (rows.shape[1] - 1), (0.0, None)]
+    found = cast("Any", linprog)(
+        np.append(np.zeros(rows.shape[1] - 1), -1.0), A_ub=rows, b_ub=limits, bounds=ends, method="highs"
+    )
+    return np.inf if found.status == 3 else max(float(found.x[-1]), 0.0) if found.status == 0 else 0.0
 
 
 class _Walled(NamedTuple):

@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Domain, Polytope
+from tessella.domain import Domain, Polytope, check_bounded
+from tessella.homogeneous import as_bounded
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import EPS
 from tessella.parallel import Stop
@@ -100,20 +101,31 @@ class Tree:
     network
         The network without its stable units, and without layers after its last ReLU.
     domain
-        The inputs.
+        The inputs, a bounded domain.
+    homogeneous
+        Whether both stand for a network on an unbounded domain, as `tessella.homogeneous` makes them.
     """
 
     network: Network
     domain: Domain
+    homogeneous: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse an unbounded domain: nothing below works on one."""
+        check_bounded(self.domain, "a tree")
 
     @classmethod
     def of(cls, stability: Stability) -> "Tree":
-        """The tree of a network on a domain, from what is known of its units there."""
+        """The tree of a network on a domain, from what is known of its units there.
+
+        This is the one place where unbounded domains become bounded ones: whoever walks, samples or searches does so in a tree.
+        """
         reduced = stability.network.without_stable_units(stability)
         layers = list(reduced.layers)
         while len(layers) > 1 and not layers[-1].relus:
             layers.pop()
-        return cls(replace(reduced, layers=tuple(layers)), stability.domain)
+        reduced, domain = replace(reduced, layers=tuple(layers)), stability.domain
+        return cls(*as_bounded(reduced, domain), homogeneous=not domain.bounded)
 
     @property
     def units(self) -> int:

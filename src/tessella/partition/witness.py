@@ -6,7 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from tessella.domain import Domain, Polytope, holds
+from tessella.domain import Domain, Polytope
+from tessella.homogeneous import homogeneous
+from tessella.inequalities import holds
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
 from tessella.numerics import ROUNDOFF
@@ -136,6 +138,8 @@ class Witness:
 class Proof:
     """Says of patterns whether their regions are there.
 
+    On an unbounded domain this is asked of the homogeneous network.
+
     Parameters
     ----------
     network, domain
@@ -144,13 +148,20 @@ class Proof:
 
     def __init__(self, network: Network, domain: Domain) -> None:
         """Nothing is computed yet."""
-        self.domain, self.witness = domain, Witness(network, domain)
+        self._whole = Witness(network, domain)
+        self._homogeneous = None if domain.bounded else homogeneous(network, domain)
+        known = self._homogeneous
+        self.domain, self.witness = (
+            (domain, self._whole) if known is None else (known.domain, Witness(known.network, known.domain))
+        )
 
     @cached_property
     def _exact(self) -> Exact:
         return Exact(Tree(self.witness.network, self.domain))
 
-    def __call__(self, pattern: Mask, normals: Floats, constants: Floats) -> tuple[Mask, Floats | None] | None:
+    def __call__(
+        self, pattern: Mask, normals: Floats | None = None, constants: Floats | None = None
+    ) -> tuple[Mask, Floats | None] | None:
         """The pattern of the region and a point in it; None if there is no such region.
 
         Parameters
@@ -158,12 +169,22 @@ class Proof:
         pattern
             One state per ReLU.  Units that are 0 all over the region may be called active; what is returned does not.
         normals, constants
-            ``normals @ x + constants >= 0`` says of the domain's inputs what the pattern does; `walls` makes them.
+            ``normals @ x + constants >= 0`` says of the inputs of a tree what the pattern does, if that is known.
 
         Returns
         -------
         The point is None if exact arithmetic had to prove the region.
         """
+        if normals is None or constants is None:
+            normals, constants = walls(self.witness.network, pattern)
+        found = self._proved(pattern, normals, constants)
+        if found is None or found[1] is None or self._homogeneous is None:
+            return found
+        place = self._homogeneous.point(found[1])  # it is rounded, so it is looked at again
+        seen = None if place is None else self._whole.pattern(place)
+        return found[0], place if seen is not None and np.array_equal(seen, found[0]) else None
+
+    def _proved(self, pattern: Mask, normals: Floats, constants: Floats) -> tuple[Mask, Floats | None] | None:
         others = list[tuple[Mask, Floats]]()
         for point in deep_points(self.domain, normals, constants):
             seen = self.witness.pattern(point)

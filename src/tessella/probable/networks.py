@@ -13,6 +13,7 @@ from tessella.domain import Box, Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
+from tessella.homogeneous import as_bounded
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
@@ -98,6 +99,9 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     check_stability(stability, network, domain, "MIPBound")
     hurry = 10.0 if seconds is None else min(10.0, seconds / (4.0 * max(network.relus, 1)))
     found = stability or _ranges(network, domain, hurry, executor, workers)
+    most = empirical(network, domain, found).value
+    if solver is not None and not domain.bounded:  # a solver needs finite ranges
+        found = _ranges(*as_bounded(network, domain), hurry, executor, workers)
     tree = Tree.of(found)
     asked = fitting(asked, tree.units, solver)
     subject = Subject(f"{network.shape} on {domain.describe()}", tree.units, network.counted, network, domain)
@@ -109,7 +113,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
         method="search" if solver is None else type(solver).__name__,
         epsilon=0.0 if solver is None else POSITIVE,
         seed=asked.entropy,
-        empirical=empirical(network, domain, found).value,
+        empirical=most,
     )
     if not tree.units or not domain.free_dim:
         return replace(answer, seconds=meter.clock() - begun)  # one region, and nothing to draw from
@@ -242,7 +246,7 @@ def _solving(found: Stability, tree: Tree, solver: LazySolver) -> Solving:
 
 def _ranges(network: Network, domain: Domain, seconds: float, executor: Executor | None, workers: int | None) -> Stability:
     """Exact ranges of all units, as the paper has them; linear ones where that would take minutes."""
-    method = Method.MILP if Tree(network, domain).is_small else Method.LINEAR
+    method = Method.MILP if domain.bounded and Tree(network, domain).is_small else Method.LINEAR
     if executor is not None:
         return stability_to_go_on_with(network, domain, method=method, seconds_per_unit=seconds, executor=executor)
     with ThreadPoolExecutor(worker_count(workers)) as threads:

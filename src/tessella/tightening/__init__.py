@@ -15,7 +15,7 @@ from tessella.network import Layer, Network
 from tessella.parallel import Progress
 from tessella.preactivation import PreactivationBounds, intersect, stack
 from tessella.tightening.extremes import optimise
-from tessella.tightening.interval import interval
+from tessella.tightening.interval import endless_intervals, interval
 from tessella.tightening.linear import linear
 from tessella.tightening.relaxation import Pair
 
@@ -42,7 +42,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
         ``"interval"``: interval arithmetic, exact in the first layer of a box.  ``"linear"``: linear bounds substituted backwards.
         ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
         every unit that is not yet decided: the smallest H and H-bar.  What misses them by more than 1e-6 of the unit's size is
-        counted in `unproved`.
+        counted in `unproved`.  On unbounded domains it is interval arithmetic whatever is asked: nearly all ranges are infinite there.
     seconds_per_unit, executor, progress
         As in `tessella.stability`.
 
@@ -60,6 +60,9 @@ def tighten(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds_per_unit, who, otherwise="", name="seconds_per_unit")
     options.check_executor(executor, who)
     options.check_progress(progress, who, "the number of units done and their total")
+    if not domain.bounded:
+        ends = stack(endless_intervals(network.layers, domain.box.lower, domain.box.upper))
+        return PreactivationBounds(*ends, Method.INTERVAL, seconds=meter.clock() - start)
     order = list(Method)[: list(Method).index(chosen) + 1]
     tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end

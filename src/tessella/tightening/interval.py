@@ -1,5 +1,7 @@
 """Interval arithmetic: each layer's range from the ranges before it, as if inputs were independent."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tessella.network import Floats, Layer
@@ -24,6 +26,29 @@ def interval(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     above = positive @ np.abs(high) - negative @ np.abs(low) + np.abs(layer.bias)
     tiny = lost(layer.inputs, weight, np.concatenate([low, high]))
     return np.asarray(lower - gamma(layer.inputs) * below - tiny), np.asarray(upper + gamma(layer.inputs) * above + tiny)
+
+
+def endless_intervals(layers: Sequence[Layer], low: Floats, high: Floats) -> list[tuple[Floats, Floats]]:
+    """Bounds on all layers' preactivations where inputs have no ends: an end is infinite, too, if it reads one or passes the largest number.
+
+    Parameters
+    ----------
+    layers
+        The layers.
+    low, high
+        Bounds on the inputs.
+    """
+    found = list[tuple[Floats, Floats]]()
+    for layer in layers:
+        positive, negative = _parts(layer.weight)
+        down, up = np.isneginf(low), np.isposinf(high)
+        with np.errstate(over="ignore", invalid="ignore"):
+            lower, upper = interval(layer, np.where(down, 0.0, low), np.where(up, 0.0, high))
+        low = np.where((positive @ down > negative @ up) | np.isnan(lower), -np.inf, lower)
+        high = np.where((positive @ up > negative @ down) | np.isnan(upper), np.inf, upper)
+        found.append((low, high))
+        low, high = (np.where(layer.rectified, np.maximum(end, 0.0), end) for end in (low, high))
+    return found
 
 
 def _parts(weight: Floats) -> tuple[Floats, Floats]:

@@ -260,15 +260,21 @@ def _inputs(stability: Stability, number: int) -> tuple[Floats, Floats]:
 
 
 def _constant(layer: Layer, chosen: Mask, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Bounds on each unit's bias and what it reads from the chosen units, moved outward by what rounding may have done."""
+    """Bounds on each unit's bias and what it reads from the chosen units, moved outward by what rounding may have done.
+
+    An end that is infinite makes the bounds infinite of all units that read it.
+    """
     weight, low, high = layer.weight[:, chosen], low[chosen], high[chosen]
+    down, up = np.isneginf(low), np.isposinf(high)
+    low, high = np.where(down, 0.0, low), np.where(up, 0.0, high)
     size = abs(weight)
     positive, negative = (weight + size) / 2.0, (weight - size) / 2.0
     tiny, ends = lost(len(low), weight, np.concatenate([low, high])), list[Floats]()
     for outward, first, second in ((-1.0, low, high), (1.0, high, low)):
         slack = gamma(len(low)) * (positive @ np.abs(first) - negative @ np.abs(second) + np.abs(layer.bias)) + tiny
         ends.append(np.asarray(positive @ first + negative @ second + layer.bias + outward * slack))
-    return ends[0], ends[1]
+    downward, upward = positive @ down > negative @ up, positive @ up > negative @ down
+    return np.where(downward, -np.inf, ends[0]), np.where(upward, np.inf, ends[1])
 
 
 def _columns(layer: Layer, signs: Floats, chosen: Mask) -> list[int]:
