@@ -206,6 +206,8 @@ class Source:
         What the source calls the units that have two sides, such as ``(("LeakyReLU", 32), ("ReLU", 100))``, and how many there are of each.
     notes
         What a reader should know: what was left off, and what was written in another way.
+    details
+        How it was read, for those who want to know: what was folded, and what is carried on by linear units.
     """
 
     kind: str
@@ -215,6 +217,7 @@ class Source:
     difference: float = 0.0
     units: tuple[tuple[str, int], ...] = ()
     notes: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

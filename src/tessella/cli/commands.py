@@ -312,6 +312,7 @@ def _described(model: str, network: "Network", domains: "tuple[Box, ...]") -> di
         "relus": network.relus,
         "units": dict(source.units) if source else {},
         "notes": list(source.notes) if source else [],
+        "details": list(source.details) if source else [],
         "parameters": network.parameters,
         "layers": [
             {"inputs": layer.inputs, "relus": layer.relus, "linear": layer.linear_units, "parameters": layer.parameters}

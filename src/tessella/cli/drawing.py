@@ -95,6 +95,8 @@ def print_network(name: str, network: Network, domains: Sequence[Box]) -> None:
     out.print(f"ReLUs       {network.relus:,} in {network.depth} layer{'' if network.depth == 1 else 's'}")
     if source and any(kind != "ReLU" for kind, _ in source.units):
         out.print(f"of these    {', '.join(f'{count:,} for {kind}' for kind, count in source.units)}")
+    for detail in source.details if source else ():
+        out.print(f"read        {detail}")
     out.print(f"parameters  {network.parameters:,}")
     if source and source.points:
         out.print(

@@ -14,6 +14,7 @@ from tessella.cli.options import (
     BoxOption,
     Confidence,
     Debug,
+    FixedInputs,
     MethodOption,
     OutputName,
     PropertyOption,
@@ -75,14 +76,20 @@ class Reading:
     input_shape: ShapeOption = None
     output_name: OutputName = None
     relu_output: ReluOutput = False
+    fixed_inputs: FixedInputs = None
 
-    def given(self) -> dict[str, str | bool | None]:
+    def given(self) -> dict[str, object]:
         """The options by name."""
-        return {"input_shape": self.input_shape, "output_name": self.output_name, "relu_output": self.relu_output}
+        return {
+            "input_shape": self.input_shape,
+            "output_name": self.output_name,
+            "relu_output": self.relu_output,
+            "input": self.fixed_inputs,
+        }
 
     def network(self, model: str) -> "Network":
         """The network in a file."""
-        return read_network(model, self.input_shape, self.output_name, relu_output=self.relu_output)
+        return read_network(model, self.input_shape, self.output_name, relu_output=self.relu_output, inputs=self.fixed_inputs)
 
 
 @dataclass(frozen=True, slots=True)

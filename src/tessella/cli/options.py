@@ -12,7 +12,7 @@ from tessella.methods import CountMethod, Method
 
 if TYPE_CHECKING:
     from tessella.domain import Box
-    from tessella.network import Network
+    from tessella.network import Floats, Network
     from tessella.slicing import Slice
     from tessella.solvers.base import LazySolver
 
@@ -34,7 +34,21 @@ ShapeOption = Annotated[
 ]
 OutputName = Annotated[
     str | None,
-    typer.Option("--output-name", metavar="NAME", help="The output to keep of an ONNX model with several.", show_default=False),
+    typer.Option(
+        "--output-name",
+        metavar="NAME",
+        help="The output of an ONNX model to keep, or a tensor inside at which to end; all outputs by default.",
+        show_default=False,
+    ),
+]
+FixedInputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        metavar="NAME=FILE",
+        help="Fix an input of an ONNX model with several to the array in a .npy file. May be given several times.",
+        show_default=False,
+    ),
 ]
 SliceOption = Annotated[
     str | None,
@@ -132,13 +146,27 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print th
 Debug = Annotated[bool, typer.Option("--debug", metavar="", help="Show the traceback of an error.")]
 
 
-def read_network(model: str, input_shape: str | None, output: str | None, *, relu_output: bool) -> "Network":
+def read_network(
+    model: str, input_shape: str | None, output: str | None, *, relu_output: bool, inputs: list[str] | None = None
+) -> "Network":
     """Load the model that was named, and tell what a reader should know of it."""
     shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
-    network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output)
+    fixed = dict(map(_fixed_input, inputs)) if inputs else None
+    network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output, inputs=fixed)
     for note in network.source.notes if network.source else ():
         typer.echo(f"Note: {note}.", err=True)
     return network
+
+
+def _fixed_input(text: str) -> "tuple[str, Floats]":
+    """An input's name and its array, as in NAME=FILE; a name may hold an equals sign itself."""
+    from tessella.importers.points import read_array  # noqa: PLC0415  loads numpy
+
+    name, equals, path = text.rpartition("=")
+    if not equals or not name:
+        msg = f"--input takes a name and a file, such as --input mask=mask.npy; got {text!r}"
+        raise OptionError(msg)
+    return name, read_array(path)
 
 
 def read_domains(network: "Network", box: str | None, property_file: str | None) -> "tuple[Box, ...]":

@@ -53,5 +53,5 @@ def checked(
         )
         raise ConversionMismatch(msg)
     traced = network.source or source
-    source = replace(source, points=points, difference=difference, units=traced.units, notes=traced.notes)
+    source = replace(source, points=points, difference=difference, units=traced.units, notes=traced.notes, details=traced.details)
     return replace(network, source=source)

@@ -91,8 +91,9 @@ def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto")
         network = trace.network(
             results[0] if len(results) == 1 else concatenate([result.reshape((-1,)) for result in results], 0)
         )
-        notes = [*entries.notes(), *_notes(plan, folded, results, network)]
-        network = replace(network, source=replace(network.source or Source("", ""), notes=tuple(notes)))
+        made = network.source or Source("", "")
+        notes, details = (*entries.notes(), *_notes(plan, results)), (*made.details, *_details(folded))
+        network = replace(network, source=replace(made, notes=notes, details=details))
 
         def forward(point: Floats) -> Floats:
             return reference(entries.feed(point))
@@ -265,20 +266,18 @@ def _result(value: Value, name: str) -> Tensor:
     return as_tensor(value)
 
 
-def _notes(plan: Plan, folded: Mapping[str, int], results: Sequence[Tensor], network: Network) -> list[str]:
-    """What was folded, carried and left off, and where several outputs are."""
-    carried = sum(layer.linear_units for layer in network.layers[:-1])
+def _details(folded: Mapping[str, int]) -> tuple[str, ...]:
+    listed = ", ".join(f"{count:,} {kind}" for kind, count in sorted(folded.items()))
+    return (f"computed beforehand, as they do not depend on the input: {listed}",) if folded else ()
+
+
+def _notes(plan: Plan, results: Sequence[Tensor]) -> list[str]:
+    """What was left off, and where several outputs are."""
     notes: list[str] = []
-    if folded:
-        notes.append(
-            f"folded, as they do not depend on the input: {', '.join(f'{count} {kind}' for kind, count in sorted(folded.items()))}"
-        )
-    if carried:
-        notes.append(f"{carried:,} linear unit{'' if carried == 1 else 's'} carry values past a layer or keep what is narrow")
     if plan.left_off:
         more = len(plan.left_off) - _NAMED
         named = ", ".join(plan.left_off[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-        notes.append(f"left off at the end, which changes no region of what is read, {', '.join(map(repr, plan.kept))}: {named}")
+        notes.append(f"left off at the end, which changes no region of what is read ({', '.join(map(repr, plan.kept))}): {named}")
     if len(results) > 1:
         sizes = (f"{name} ({result.size:,})" for name, result in zip(plan.kept, results, strict=True))
         notes.append(f"outputs, one after the other: {', '.join(sizes)}")

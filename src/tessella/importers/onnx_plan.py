@@ -221,7 +221,7 @@ class _Reading:
         if operator == "Cast" and attribute(proto, "to") not in _FLOATS:
             return Kind.TRUTH if kinds[0] is Kind.TRUTH else Kind.ROUNDED
         if operator not in OPERATORS:
-            raise self._refusal(position, _why(operator))
+            raise self._refusal(position, f"is a {operator}, which {_why(operator)}")
         if Kind.ROUNDED in given:
             why = "reads whole numbers made of values that depend on the input, which jump; that is not piecewise linear"
             raise self._refusal(position, why)
@@ -256,12 +256,13 @@ class _Reading:
         counts = operator in _COUNTS and others <= {Kind.ROUNDED} and (labels or operator in _COMPARISONS)
         if whole or counts or (operator in _LABELS and not others):
             return Kind.LABEL
-        if (operator in _MOVES and others <= {Kind.LINEAR}) or (operator in _SMOOTH | _SCALINGS and alone):
+        moves = alone and kinds[0] in _ENDED if operator != "Concat" else others <= {Kind.LINEAR}
+        if (operator in _MOVES and moves) or (operator in _SMOOTH | _SCALINGS and alone):
             return Kind.LABEL if labels else Kind.SMOOTH
         ended = next(name for name, kind in zip(proto.input, kinds, strict=True) if kind in _ENDED)
         origin = self._first_end(ended)
-        why = _why(self._nodes[origin].op_type).removeprefix("is ")
-        message = f"reads the result of {label(self._nodes, origin)}, {why}; only at the end of a model can it be left off"
+        why = _why(self._nodes[origin].op_type)
+        message = f"reads the result of {label(self._nodes, origin)}, which {why}; only at the end of a model can it be left off"
         raise self._refusal(position, message, origin)
 
     def _first_end(self, name: str) -> int:
@@ -285,8 +286,7 @@ class _Reading:
 
 def _why(operator: str) -> str:
     if operator in _CURVED:
-        return f"is a {operator}, which is not piecewise linear"
+        return "is not piecewise linear"
     if operator in _JUMPS:
-        rounds = " (quantised values are rounded)" if "Quantize" in operator else ""
-        return f"is a {operator}, which jumps{rounds} and so is not piecewise linear"
-    return f"is a {operator}, which cannot be read"
+        return f"jumps{' (quantised values are rounded)' if 'Quantize' in operator else ''} and so is not piecewise linear"
+    return "cannot be read"

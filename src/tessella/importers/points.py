@@ -64,3 +64,23 @@ def _array(loaded: Any) -> Any:
             msg = f"holds the arrays {', '.join(names)[:80] or 'none'}; one of the name points was expected"
             raise FileError(msg)
         return loaded["points" if "points" in names else names[0]]
+
+
+def read_array(path: str | os.PathLike[str]) -> Floats:
+    """Read one array of numbers of any shape from a ``.npy`` file.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
+    place = existing_file(path)
+    if place.suffix.lower() != ".npy" or place.stat().st_size > _LARGEST:
+        msg = f"{path}: is no .npy file of at most {_LARGEST:,} bytes; an array is read from one"
+        raise FileError(msg)
+    with reading(str(path), "a .npy file"):
+        array: Any = np.load(place, allow_pickle=False)
+        if array.dtype.kind not in "biuf":
+            msg = f"holds {array.dtype}; numbers were expected"
+            raise FileError(msg)
+        return cast("Floats", array)

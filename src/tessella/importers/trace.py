@@ -314,7 +314,10 @@ class Trace:
         """Lay everything that the output needs out in layers; its source says what kinds of units there are and what was left off."""
         notes = tuple(f"{name} at the end is left off: it changes no region" for name in getattr(output, "left_off", ()))
         layout = _Layout(self._input, output.tensor if isinstance(output, Ended) else output)
-        return replace(layout.network(), source=Source("", "", units=layout.units, notes=notes))
+        network = layout.network()
+        carried = sum(layer.linear_units for layer in network.layers[:-1])
+        details = (f"{carried:,} linear units carry values past a layer, or keep a narrow place",) if carried else ()
+        return replace(network, source=Source("", "", units=layout.units, notes=notes, details=details))
 
 
 def _matrices(constant: "Tensor | Floats", outer: tuple[int, ...]) -> Floats:
