@@ -97,8 +97,10 @@ def _network(network: Network, box: Box) -> Network:
             carry = np.zeros((1, layer.inputs + 1))
             carry[0, -1] = 1.0
             weight, units = _above(weight, carry), units + 1
-        rectified = np.append(layer.rectified, False) if number < last else layer.rectified  # noqa: FBT003  t is linear
-        layers.append(replace(layer, weight=weight, bias=np.zeros(units), rectified=rectified))
+        rectified, slope = layer.rectified, layer.slope
+        if number < last:
+            rectified, slope = np.append(rectified, False), np.append(slope, 1.0)  # noqa: FBT003  t is linear
+        layers.append(Layer(weight, np.zeros(units), rectified, slope))
     fixed = np.where(box.free, 0.0, box.lower)
     if fixed.any():
         layers.insert(0, Layer(_shear(fixed), np.zeros(box.dim + 1), np.array(False)))  # noqa: FBT003  no ReLUs

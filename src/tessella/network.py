@@ -1,170 +1,23 @@
-"""A network: a chain of affine maps, each followed by a ReLU on some of its units."""
+"""A network: a chain of layers, affine maps that are each followed by a ReLU, or a leaky one, on some of their units."""
 
 import hashlib
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Protocol, Self, TypeAlias, cast
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import NetworkError, OptionError
+from tessella.layer import Floats, Layer, Mask, Sparse, Weight, frozen_floats, is_sparse
 from tessella.result import Counted
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Mask: TypeAlias = npt.NDArray[np.bool_]
-Sparse: TypeAlias = Any  # a scipy.sparse.csr_array; scipy has no types of its own
-Weight: TypeAlias = Floats | Sparse
+__all__ = ["COMPARISON", "Floats", "Layer", "Mask", "Network", "Source", "Sparse", "UnitStates", "Weight", "frozen_floats"]
 
 
 COMPARISON = "comparison in a larger maximum"  # a kind of units: of those that find the largest of more than two
 _LONG = 16  # layers; longer shapes are not written out
-
-
-def is_sparse(array: object) -> bool:
-    """Whether this is a scipy sparse matrix, without importing scipy to find out."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(array))
-
-
-def frozen_floats(values: object, name: str, ndim: int) -> Floats:
-    """Copy to a read-only float64 array of finite numbers, or say what is wrong with it."""
-    if isinstance(values, np.ma.MaskedArray):
-        msg = f"{name} is a masked array; fill in what is masked first"
-        raise NetworkError(msg)
-    try:
-        raw = np.asarray(values)
-        if raw.dtype.kind not in "biuf":
-            msg = f"{name} holds no real numbers (its type is {raw.dtype})"
-            raise NetworkError(msg)
-        array = np.array(raw, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, NetworkError):
-            raise
-        msg = f"{name} cannot be read as an array of numbers: {error}"
-        raise NetworkError(msg) from error
-    if array.ndim != ndim:
-        msg = f"{name} has shape {array.shape}; expected {ndim} dimension{'s' if ndim > 1 else ''}"
-        raise NetworkError(msg)
-    if not np.isfinite(array).all():
-        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        place = f" at {where}" if where else ""
-        msg = f"{name} holds {array[where]}{place}; every number must be finite"
-        raise NetworkError(msg)
-    array.flags.writeable = False
-    return array
-
-
-def _frozen_weight(values: object, name: str) -> Weight:
-    if not is_sparse(values):
-        return frozen_floats(values, name, ndim=2)
-    import scipy.sparse  # noqa: PLC0415  heavy, and only needed by those who already use it
-
-    source = cast("Any", values)
-    if source.ndim != 2 or source.dtype.kind not in "biuf":
-        msg = f"{name} is a sparse array of {source.dtype} with shape {source.shape}; expected real numbers in 2 dimensions"
-        raise NetworkError(msg)
-    matrix: Sparse = scipy.sparse.csr_array(source, dtype=np.float64, copy=True)
-    if not np.isfinite(matrix.data).all():
-        msg = f"{name} holds numbers that are not finite; every number must be finite"
-        raise NetworkError(msg)
-    matrix.sum_duplicates()
-    matrix.eliminate_zeros()
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.flags.writeable = False
-    return matrix
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layer:
-    """An affine map and a ReLU on the units where `rectified` is true.
-
-    Parameters
-    ----------
-    weight
-        One row per unit, one column per input; dense or scipy-sparse.
-    bias
-        One number per unit.
-    rectified
-        True or False for all units, or one truth value per unit.  Unrectified units are linear: they carry a value on.
-
-    Examples
-    --------
-    >>> Layer([[1.0, -1.0]], [0.5])
-    Layer(2 -> 1, 1 ReLU)
-    """
-
-    weight: Weight
-    bias: Floats
-    rectified: Mask = True  # pyright: ignore[reportAssignmentType]  a scalar is broadcast on the way in
-
-    def __post_init__(self) -> None:
-        """Validate, copy, and make read-only."""
-        weight = _frozen_weight(self.weight, "weight")
-        bias = frozen_floats(self.bias, "bias", ndim=1)
-        units, inputs = weight.shape
-        if units == 0 or inputs == 0:
-            msg = f"weight has shape {weight.shape}; a layer needs at least one input and one unit"
-            raise NetworkError(msg)
-        if bias.shape != (units,):
-            msg = f"weight has shape {weight.shape} (units, inputs), so bias must have {units} numbers; it has {bias.size}"
-            raise NetworkError(msg)
-        mask = np.asarray(self.rectified)
-        if mask.dtype != np.bool_ or mask.shape not in {(), (units,)}:
-            msg = f"rectified must be True, False or {units} truth values; got {mask.dtype} of shape {mask.shape}"
-            raise NetworkError(msg)
-        mask = np.array(np.broadcast_to(mask, (units,)))
-        mask.flags.writeable = False
-        object.__setattr__(self, "weight", weight)
-        object.__setattr__(self, "bias", bias)
-        object.__setattr__(self, "rectified", mask)
-
-    @property
-    def inputs(self) -> int:
-        """Number of inputs."""
-        return int(self.weight.shape[1])
-
-    @property
-    def units(self) -> int:
-        """Number of units, linear ones included."""
-        return int(self.weight.shape[0])
-
-    @property
-    def relus(self) -> int:
-        """Number of rectified units."""
-        return int(self.rectified.sum())
-
-    @property
-    def linear_units(self) -> int:
-        """Number of units without a ReLU."""
-        return self.units - self.relus
-
-    @property
-    def parameters(self) -> int:
-        """Number of weights that are stored (non-zeros, if sparse) and of biases."""
-        stored = self.weight.size if isinstance(self.weight, np.ndarray) else int(self.weight.nnz)
-        return stored + self.units
-
-    def preactivation(self, batch: Floats) -> Floats:
-        """The affine map, for a batch of shape (points, inputs)."""
-        return np.asarray((self.weight @ batch.T).T) + self.bias
-
-    def activate(self, preactivation: Floats) -> Floats:
-        """The ReLU, on the rectified units only."""
-        return np.where(self.rectified & (preactivation <= 0.0), 0.0, preactivation)
-
-    def dense(self) -> Floats:
-        """The weight as a dense array."""
-        return self.weight if isinstance(self.weight, np.ndarray) else np.asarray(self.weight.toarray())
-
-    def __repr__(self) -> str:
-        """One line a person can read."""
-        kinds = [f"{self.relus} ReLU"] if self.relus else []
-        kinds += [f"{self.linear_units} linear"] if self.linear_units else []
-        sparse = "" if isinstance(self.weight, np.ndarray) else ", sparse"
-        return f"Layer({self.inputs} -> {self.units}, {' + '.join(kinds)}{sparse})"
 
 
 class UnitStates(Protocol):
@@ -222,7 +75,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """A feedforward network of ReLUs, whatever it was made from.
+    """A feedforward network of ReLUs, leaky ones among them, whatever it was made from.
 
     Two networks are equal if their layers hold the same numbers.
 
@@ -321,6 +174,11 @@ class Network:
         return sum(layer.relus for layer in self.layers)
 
     @property
+    def leaky_units(self) -> int:
+        """How many of the ReLUs have a slope where they are not active."""
+        return sum(int(layer.leaky.sum()) for layer in self.layers)
+
+    @property
     def parameters(self) -> int:
         """Number of stored weights and biases."""
         return sum(layer.parameters for layer in self.layers)
@@ -349,6 +207,8 @@ class Network:
             digest.update(data.astype("<f8").tobytes())
             digest.update((layer.bias + 0.0).astype("<f8").tobytes())  # -0.0 becomes 0.0
             digest.update(layer.rectified.tobytes())
+            if not layer.is_plain:
+                digest.update(b"slope" + layer.slope.astype("<f8").tobytes())
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -419,26 +279,28 @@ class Network:
             raise OptionError(msg)
         matrix, offset, start = np.eye(self.input_dim), np.zeros(self.input_dim), 0
         for layer in self.layers:
-            passes = np.ones(layer.units)
-            passes[layer.rectified] = active[start : start + layer.relus]
+            passes = layer.factors(active[start : start + layer.relus])
             matrix = passes[:, None] * np.asarray(layer.weight @ matrix)
             offset = passes * (np.asarray(layer.weight @ offset) + layer.bias)
             start += layer.relus
         return matrix, offset
 
     def with_relu_output(self) -> Self:
-        """The same network with a ReLU on every output, as the paper counts it."""
+        """The same network with a ReLU on every output that has none, as the paper counts it."""
         last = self.layers[-1]
         if last.relus == last.units:
             return self
-        rectified = Layer(last.weight, last.bias, np.ones(last.units, dtype=np.bool_))
+        if (last.slope[~last.rectified] != 1.0).any():
+            msg = "an output is a linear unit with a slope of its own; put a ReLU on it by a layer that reads it"
+            raise OptionError(msg)
+        rectified = Layer(last.weight, last.bias, np.ones(last.units, dtype=np.bool_), np.where(last.rectified, last.slope, 0.0))
         return replace(self, layers=(*self.layers[:-1], rectified))
 
     def without_stable_units(self, stability: "UnitStates") -> Self:
         """A smaller network that computes the same where the states hold.
 
-        Stably inactive units are removed (as outputs they stay, as zeros); stably active ones become linear.  A layer that
-        loses all its units keeps one linear unit of value 0.
+        Stably inactive units are removed (as outputs they stay, as zeros), or become linear units with their slope; stably active ones
+        become linear.  A layer that loses all its units keeps one linear unit of value 0.
 
         Parameters
         ----------
@@ -452,12 +314,15 @@ class Network:
         for number, layer in enumerate(self.layers):
             active, inactive = stability.active[number], stability.inactive[number]
             last = number == len(self.layers) - 1
-            kept = np.arange(layer.units) if last else np.flatnonzero(~inactive)
+            lost = inactive & ~layer.leaky
+            kept = np.arange(layer.units) if last else np.flatnonzero(~lost)
             kept = kept if len(kept) else np.array([0])
-            passes = np.where(inactive[kept], 0.0, 1.0)
+            passes = np.where(lost[kept], 0.0, 1.0)
             weight = layer.weight[kept][:, columns]
             weight = weight * passes[:, None] if isinstance(weight, np.ndarray) else weight.multiply(passes[:, None]).tocsr()
-            layers.append(Layer(weight, layer.bias[kept] * passes, layer.rectified[kept] & ~active[kept] & ~inactive[kept]))
+            changing = layer.rectified[kept] & ~active[kept] & ~inactive[kept]
+            slope = np.where(active[kept] | lost[kept], 1.0, layer.slope[kept])
+            layers.append(Layer(weight, layer.bias[kept] * passes, changing, slope))
             columns = kept
         return replace(self, layers=tuple(layers))
 
@@ -474,8 +339,9 @@ class Network:
 
     def __repr__(self) -> str:
         """One line a person can read."""
-        plural = "" if self.relus == 1 else "s"
-        return f"Network({self.shape}, {self.relus:,} ReLU{plural}, {self.parameters:,} parameters)"
+        plural, leaky = "" if self.relus == 1 else "s", self.leaky_units
+        kinds = f", {'all' if leaky == self.relus else f'{leaky:,} of them'} leaky" if leaky else ""
+        return f"Network({self.shape}, {self.relus:,} ReLU{plural}{kinds}, {self.parameters:,} parameters)"
 
     def table(self) -> str:
         """The layers as a plain-text table.
@@ -487,10 +353,11 @@ class Network:
             1       1      2       0           4  dense
             2       2      0       1           3  dense
         """
-        lines = [f"{'layer':>5}  {'inputs':>6}  {'ReLUs':>5}  {'linear':>6}  {'parameters':>10}  weights"]
+        leaky = self.leaky_units > 0
+        head = f"{'layer':>5}  {'inputs':>6}  {'ReLUs':>5}" + ("  leaky" if leaky else "")
+        lines = [f"{head}  {'linear':>6}  {'parameters':>10}  weights"]
         for number, layer in enumerate(self.layers, start=1):
             kind = "dense" if isinstance(layer.weight, np.ndarray) else "sparse"
-            lines.append(
-                f"{number:>5}  {layer.inputs:>6}  {layer.relus:>5}  {layer.linear_units:>6}  {layer.parameters:>10,}  {kind}"
-            )
+            part = f"{number:>5}  {layer.inputs:>6}  {layer.relus:>5}" + (f"  {int(layer.leaky.sum()):>5}" if leaky else "")
+            lines.append(f"{part}  {layer.linear_units:>6}  {layer.parameters:>10,}  {kind}")
         return "\n".join(lines)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tessella.errors import OptionError
 from tessella.methods import Method
-from tessella.network import Floats, Network
+from tessella.network import Floats, Layer, Network
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,9 +59,7 @@ class PreactivationBounds:
 
     def outputs(self, network: Network, layer: int) -> tuple[Floats, Floats]:
         """Bounds on a layer's outputs, after the ReLU."""
-        rectified = network.layers[layer].rectified
-        low, high = self.lower[layer], self.upper[layer]
-        return np.where(rectified, np.maximum(low, 0.0), low), np.where(rectified, np.maximum(high, 0.0), high)
+        return passed_on(network.layers[layer], self.lower[layer], self.upper[layer])
 
     def matches(self, network: Network) -> bool:
         """Whether these are bounds for a network of this shape."""
@@ -72,6 +70,24 @@ class PreactivationBounds:
         units = sum(len(low) for low in self.lower)
         mean = float(np.mean(np.concatenate(self.widths)))
         return f"PreactivationBounds({units} units, mean width {mean:.4g}, {self.method}, {self.seconds:.2f} s)"
+
+
+def passed_on(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Bounds on what a layer's units pass on, from bounds on their preactivations."""
+    rectified = layer.rectified
+    lower, upper = np.where(rectified, np.maximum(low, 0.0), low), np.where(rectified, np.maximum(high, 0.0), high)
+    if layer.is_plain:
+        return lower, upper
+    # the inactive part of the range, times the slope, moved outward by what rounding may do
+    ends = np.stack([low, np.where(rectified, np.minimum(high, 0.0), high)])
+    with np.errstate(invalid="ignore", over="ignore"):  # infinite ends times 0 are not used
+        products = layer.slope * ends
+        least, most = (np.where(ends == 0.0, 0.0, np.nextafter(products, way)) for way in (-np.inf, np.inf))
+    least, most = least.min(axis=0), most.max(axis=0)
+    inactive, active = (low < 0.0) | ~rectified, rectified & (high > 0.0)
+    plain = layer.slope == ~rectified
+    lower = np.where(plain | ~inactive, lower, np.where(active, np.minimum(lower, least), least))
+    return lower, np.where(plain | ~inactive, upper, np.where(active, np.maximum(upper, most), most))
 
 
 def intersect(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:

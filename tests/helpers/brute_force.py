@@ -11,7 +11,7 @@ network.
 A region is a pattern whose inputs have an interior relative to the free inputs (those with ``lower < upper``).  A unit that is
 at most 0 all over a cell is inactive there, and one that is constant is active if that constant is positive.
 
-Layers are ``(weight, bias, rectified)``; a domain is a box, and optionally ``matrix @ x <= offset``.
+Layers are ``(weight, bias, rectified)``, or ``(weight, bias, rectified, slopes)`` with a slope for the inactive side of each unit; a domain is a box, and optionally ``matrix @ x <= offset``.
 """
 
 import itertools
@@ -44,12 +44,25 @@ def region_patterns(layers, lower, upper, matrix=None, offset=None) -> set[Patte
 
 
 class WholeLayer(NamedTuple):
-    """A layer multiplied by a power of two."""
+    """A layer multiplied by a power of two.
+
+    An inactive unit passes `slopes` times what comes in, all others `unit` times; what is passed on is so many times too large.
+    """
 
     weight: list[Row]
     bias: Row
     rectified: list[bool]
     scale: int
+    slopes: list[int]
+    unit: int
+
+    @property
+    def growth(self) -> int:
+        return self.scale * self.unit
+
+    def passed(self, unit: int, row: Row, active: bool) -> Row:
+        factor = self.unit if active or not self.rectified[unit] else self.slopes[unit]
+        return [factor * entry for entry in row]
 
 
 class Problem(NamedTuple):
@@ -77,10 +90,12 @@ class Problem(NamedTuple):
             normal = fractions(row)
             domain.append([limit - sum(map(mul, normal, low)), *(-normal[column] for column in free)])
         made = []
-        for weight, bias, rectified in layers:
+        for weight, bias, rectified, *rest in layers:
             rows, factor = whole([[b, *fractions(w)] for w, b in zip(np.asarray(weight), fractions(bias), strict=True)])
             mask = [bool(one) for one in np.broadcast_to(np.asarray(rectified, dtype=bool), len(rows))]
-            made.append(WholeLayer([row[1:] for row in rows], [row[0] for row in rows], mask, factor))
+            slopes = fractions(np.broadcast_to(np.asarray(rest[0] if rest else 0.0, dtype=float), len(rows)))
+            (slopes,), unit = whole([slopes])
+            made.append(WholeLayer([row[1:] for row in rows], [row[0] for row in rows], mask, factor, slopes, unit))
         return cls(
             len(free), [primitive(whole([row])[0][0]) for row in box], [whole([row])[0][0] for row in domain], inputs, scale, made
         )
@@ -205,13 +220,10 @@ def _layer(problem: Problem, number: int, inputs: list[Row], scale: int, cell: D
     layer = problem.layers[number]
     rows = preactivations(layer, inputs, scale)
     units = [unit for unit, rectified in enumerate(layer.rectified) if rectified]
-    zero = [0] * (problem.free + 1)
     for below, states in _units(rows, units, 0, cell, ()):
-        outputs = rows.copy()
-        for unit, active in zip(units, states, strict=True):
-            if not active:
-                outputs[unit] = zero
-        yield from _layer(problem, number + 1, outputs, scale * layer.scale, below, pattern + states)
+        active = dict(zip(units, states, strict=True))
+        outputs = [layer.passed(unit, row, active.get(unit, True)) for unit, row in enumerate(rows)]
+        yield from _layer(problem, number + 1, outputs, scale * layer.growth, below, pattern + states)
 
 
 def _units(
@@ -263,9 +275,9 @@ def patterns_on_a_line(layers, lower, upper, matrix=None, offset=None) -> set[Pa
                     not rectified or row[0] + row[1] * middle > 0 for row, rectified in zip(rows, layer.rectified, strict=True)
                 ]
                 states = tuple(state for state, rectified in zip(active, layer.rectified, strict=True) if rectified)
-                outputs = [row if state else [0, 0] for row, state in zip(rows, active, strict=True)]
+                outputs = [layer.passed(unit, row, state) for unit, (row, state) in enumerate(zip(rows, active, strict=True))]
                 cut.append((left, right, outputs, pattern + states))
-        pieces, scale = cut, scale * layer.scale
+        pieces, scale = cut, scale * layer.growth
     return {pattern for *_, pattern in pieces}
 
 
@@ -284,18 +296,18 @@ def patterns_in_the_plane(layers, lower, upper, matrix=None, offset=None) -> set
         cut = []
         for polygon, inputs, pattern in pieces:
             rows = preactivations(layer, inputs, scale)
-            parts = [(polygon, list(rows), pattern)]
+            parts = [(polygon, [layer.passed(unit, row, True) for unit, row in enumerate(rows)], pattern)]
             for unit, (row, rectified) in enumerate(zip(rows, layer.rectified, strict=True)):
                 if rectified:
-                    parts = [part for piece in parts for part in split_at(piece, unit, row)]
+                    parts = [part for piece in parts for part in split_at(piece, unit, row, layer)]
             cut += parts
-        pieces, scale = cut, scale * layer.scale
+        pieces, scale = cut, scale * layer.growth
     return {pattern for *_, pattern in pieces}
 
 
-def split_at(piece, unit: int, row: Row):
+def split_at(piece, unit: int, row: Row, layer: WholeLayer):
     polygon, outputs, pattern = piece
-    off = [[0, 0, 0] if number == unit else output for number, output in enumerate(outputs)]
+    off = [layer.passed(unit, row, False) if number == unit else output for number, output in enumerate(outputs)]
     if not any(row[1:]):
         return [(polygon, outputs if row[0] > 0 else off, (*pattern, row[0] > 0))]
     sides = ((outputs, True, clipped(polygon, row)), (off, False, clipped(polygon, [-entry for entry in row])))
@@ -331,17 +343,18 @@ def patterns_by_elimination(layers, lower, upper, matrix=None, offset=None) -> s
         pattern = tuple(bool(number >> place & 1) for place in range(units))
         rows, place, inputs, scale, possible = list(walls), 0, problem.inputs, problem.scale, True
         for layer in problem.layers:
-            outputs = preactivations(layer, inputs, scale)
-            scale *= layer.scale
+            rows_here = preactivations(layer, inputs, scale)
+            outputs = [layer.passed(unit, row, True) for unit, row in enumerate(rows_here)]
+            scale *= layer.growth
             for unit in np.flatnonzero(layer.rectified):
-                row, active = outputs[unit], pattern[place]
+                row, active = rows_here[unit], pattern[place]
                 place += 1
                 if any(row[1:]):
                     rows.append(row if active else [-entry for entry in row])
                 else:
                     possible &= active == (row[0] > 0)
                 if not active:
-                    outputs[unit] = [0] * (problem.free + 1)
+                    outputs[unit] = layer.passed(unit, row, False)
             inputs = outputs
         if possible and has_open_solution(rows):
             found.add(pattern)

@@ -32,7 +32,7 @@ class Case(NamedTuple):
 
     @property
     def units(self) -> int:
-        return sum(int(rectified.sum()) for *_, rectified in self.layers)
+        return sum(int(layer[2].sum()) for layer in self.layers)
 
 
 def random_case(seed, largest=400, most_inputs=8, thin=True) -> Case:
@@ -47,6 +47,14 @@ def random_case(seed, largest=400, most_inputs=8, thin=True) -> Case:
     if rng.random() < 0.3:
         return Case(layers, lower, upper, *random_walls(rng, lower, upper, inside))
     return Case(layers, lower, upper)
+
+
+def leaky_case(seed, **options) -> Case:
+    """A random case whose rectified units have slopes on their inactive side: all the same, or of all kinds."""
+    case, rng = random_case(seed, **options), np.random.default_rng([11, *np.atleast_1d(seed)])
+    slopes = [[-1.0], [0.01], [0.2], [1.5], [-1.0, -0.5, 0.0, 0.01, 0.2, 0.5, 1.5, 2.0]][rng.integers(5)]
+    layers = [(weight, bias, mask, np.where(mask, rng.choice(slopes, len(bias)), 0.0)) for weight, bias, mask in case.layers]
+    return case._replace(layers=layers)
 
 
 def random_sizes(rng, free, largest):

@@ -38,10 +38,10 @@ def compose(layer: int, layers: Layers, active: Bytes, combined: Matrix, errors:
     ``sizes`` is memory for numbers of the layer before.
     """
     first, units, before, reads = layers.first[layer], layers.width[layer], layers.first[layer - 1], layers.width[layer - 1]
-    weights, biases, at = layers.weights, layers.biases, layers.start[layer]
+    weights, biases, slopes, at = layers.weights, layers.biases, layers.slopes, layers.start[layer]
     p = combined.shape[1] - 1
     for j in range(reads):
-        if active[before + j]:
+        if active[before + j] or slopes[before + j] != 0.0:
             sizes[j] = size_of(combined[before + j])
     for i in range(units):
         g = first + i
@@ -50,15 +50,18 @@ def compose(layer: int, layers: Layers, active: Bytes, combined: Matrix, errors:
         combined[g, p] = biases[g]
         size, error, terms = abs(biases[g]), 0.0, 2
         for j in range(reads):
-            if active[before + j]:
-                weight = weights[at + i * reads + j]
+            factor = 1.0 if active[before + j] else slopes[before + j]
+            if factor != 0.0:
+                weight = factor * weights[at + i * reads + j]
                 if weight != 0.0:
                     for c in range(p + 1):
                         combined[g, c] += weight * combined[before + j, c]
                     size += abs(weight) * sizes[j]
                     error += abs(weight) * errors[before + j]
                     terms += 1
-        errors[g] = 1.0001 * error + (1.01 * terms * ROUNDOFF * size if terms > 2 else 0.0)  # one for each product and sum
+        errors[g] = 1.0001 * error + (
+            1.01 * terms * ROUNDOFF * size if terms > 2 else 0.0
+        )  # one for each product and sum, and one for a slope
 
 
 @compiled

@@ -76,7 +76,8 @@ class Space(Record):
 class Layers(Record):
     """The network.  Layer l has units first[l] to first[l] + width[l] - 1; its weights, if it is not the first, stand from start[l] on, row by row.
 
-    Decisions are about rectified units: decision u is about unit unit_of[u], in layer layer_of[u].
+    Decisions are about rectified units: decision u is about unit unit_of[u], in layer layer_of[u].  A unit that is not active passes its preactivation times its slope on; one that
+    is not rectified has the slope 1 and counts as active, or another slope and counts as inactive.
     """
 
     unit_of: Whole
@@ -87,6 +88,7 @@ class Layers(Record):
     weights: Vector
     biases: Vector
     rectified: Bytes
+    slopes: Vector
 
     @classmethod
     def of(cls, scaled: Scaled) -> Self:
@@ -103,6 +105,7 @@ class Layers(Record):
             weights=np.concatenate([np.zeros(0), *(weight.ravel() for weight in scaled.weights[1:])]),
             biases=np.concatenate(scaled.biases),
             rectified=rectified.astype(np.int8),
+            slopes=np.concatenate(scaled.slopes),
         )
 
 
@@ -118,12 +121,13 @@ class Units(Record):
 
     @classmethod
     def of(cls, space: Space, scaled: Scaled, normals: Floats, errors: Floats) -> Self:
-        """All units active, and the rows of the first layer, which hold in every cell; ``errors`` are theirs."""
+        """All units active but linear ones with a slope of their own, and the rows of the first layer, which hold in every cell; ``errors`` are theirs."""
         first, units = len(scaled.biases[0]), sum(map(len, scaled.biases))
         combined, bounds = zeros(units, space.dimensions + 1), zeros(units)
         combined[:first, :-1], combined[:first, -1] = space.rows_of(normals)[:first], scaled.biases[0]
         bounds[:first] = errors
-        return cls(active=np.ones(units, dtype=np.int8), combined=combined, errors=bounds)
+        active = np.concatenate(scaled.rectified) | (np.concatenate(scaled.slopes) == 1.0)
+        return cls(active=active.astype(np.int8), combined=combined, errors=bounds)
 
 
 class Tally(Record):

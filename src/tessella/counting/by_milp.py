@@ -95,7 +95,7 @@ def of_size_one(network: Network, domain: Domain, bounds: PreactivationBounds) -
     for number, (layer, low, high) in enumerate(zip(network.layers, bounds.lower, bounds.upper, strict=True)):
         terms = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
         own = _power_of_two(np.maximum(high - low, _LEAST * terms))
-        layers.append(Layer(layer.dense() * scale / own[:, None], layer.bias / own, layer.rectified))
+        layers.append(Layer(layer.dense() * scale / own[:, None], layer.bias / own, layer.rectified, layer.slope))
         lower.append(low / own)
         # an H below what f must be would keep f out of reach for all units
         upper.append(np.where(high > 0.0, np.maximum(high / own, 2.0 * POSITIVE), high / own))

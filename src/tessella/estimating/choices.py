@@ -75,7 +75,7 @@ class LayerOfUnits:
         cell.extend(rows, constants)
         sizes = np.abs(rows).sum(axis=1)
         sure = (np.abs(constants) > sizes * (1.0 + 1e-9)) | (sizes == 0.0)
-        self.active = np.where(sure, constants > 0.0, self._values > 0.0) | ~rectified
+        self.active = np.where(sure, constants > 0.0, self._values > 0.0) & rectified
         self._waiting = rectified & ~sure
         self._lengths = np.ones(len(rows))
         self._metric, self._since = cell.metric(), _EVERY

@@ -63,7 +63,7 @@ def _rank(descent: Descent, node: int) -> int:
     for layer in range(descent.nodes.layer[node]):
         total = 0
         for unit in range(layers.first[layer], layers.first[layer] + layers.width[layer]):
-            total += status[unit]
+            total += 1 if status[unit] == 1 or layers.slopes[unit] != 0.0 else 0
         rank = min(rank, total)
     return rank
 
@@ -143,14 +143,16 @@ def _rectify(descent: Descent, node: int, layer: int, base: int) -> None:
     layers, nodes, values = descent.layers, descent.nodes, descent.values
     for j in range(layers.width[layer]):
         unit = layers.first[layer] + j
-        if layers.rectified[unit]:
-            state = nodes.status[node, unit] if layer == nodes.layer[node] else BOTH
+        slope, state = layers.slopes[unit], BOTH
+        if layer == nodes.layer[node] or not layers.rectified[unit]:
+            state = nodes.status[node, unit]
+        if slope != 1.0:
             if state == 0:
                 for i in range(POINTS):
-                    values[base + j, i] = 0.0
+                    values[base + j, i] *= slope
             elif state >= BOTH:
                 for i in range(POINTS):
-                    values[base + j, i] = max(values[base + j, i], 0.0)
+                    values[base + j, i] = max(values[base + j, i], 0.0) + slope * min(values[base + j, i], 0.0)
 
 
 @inlined

@@ -283,7 +283,7 @@ def _begin_cell(work: Round) -> None:
     root, nodes, layers, rows = work.root, work.descent.nodes, work.descent.layers, work.descent.primal.rows
     nodes.layer[0], nodes.depth[0], nodes.left[0] = -1, nodes.depth[root], 0
     for unit in range(nodes.status.shape[1]):
-        nodes.status[0, unit] = 0 if layers.rectified[unit] else 1
+        nodes.status[0, unit] = 1 if layers.slopes[unit] == 1.0 else 0
         nodes.row_of[0, unit] = -1
     for unit in range(layers.width[0]):
         nodes.errors[0, unit] = nodes.errors[root, unit]

@@ -119,8 +119,11 @@ class WideDescents:
         rows, constants = scaled.weights[0], scaled.biases[0]
         for depth, rectified in enumerate(scaled.rectified):
             if depth:
-                live = chosen[-1]
+                factors = np.where(chosen[-1], 1.0, scaled.slopes[depth - 1])
+                live = factors != 0.0
                 weights = scaled.weights[depth][:, live]
+                if (factors[live] != 1.0).any():
+                    weights *= factors[live]
                 rows, constants = weights @ rows[live], weights @ constants[live] + scaled.biases[depth]
             layer = LayerOfUnits(cell, rows, constants, rectified)
             total += layer.decide(rng, self._chance, float(theta[depth]))

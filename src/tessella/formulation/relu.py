@@ -31,12 +31,16 @@ class UnitColumns:
         The output of the fictitious complement (h-bar), of unstable units only.
     binary
         z, of unstable units only.
+    factors
+        What the next layer reads of the columns `output` and `complement`: so many times each.  Of a leaky unit the complement counts
+        minus its slope times, and where it is stably inactive its only column counts slope times.
     """
 
     preactivation: Columns
     output: Columns
     complement: Columns
     binary: Columns
+    factors: tuple[Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +121,7 @@ def formulate(  # noqa: PLR0913  one keyword per option
     Equations (1) to (4) of the paper, with H and H-bar as the bounds give them: ``W h + b = g``, ``g = h - hbar``,
     ``h <= H z``, ``hbar <= Hbar (1 - z)`` for unstable units.  Stably active and linear units are one column with the first
     equation; stably inactive ones are left out, and so are units that no unstable unit (nor output, if asked for) depends on.
+    A leaky unit passes ``h - slope hbar`` on; where it is stably inactive it is one column like a linear one, and passes slope times that on.
     For the smallest H and H-bar the linear relaxation of a unit is the convex hull of its graph (Lemma 1).
 
     Columns are named ``x0``, ...; ``g_1_0``, ``h_1_0``, ``hbar_1_0``, ``z_1_0``, ... (layer from 1, unit from 0; a linear unit
@@ -162,12 +167,12 @@ def formulate(  # noqa: PLR0913  one keyword per option
         norms = np.exp2(np.round(np.log2(np.where(odd, sizes, 1.0))))
         rows = [_product(domain.matrix / norms[:, None], inputs)]
         parts.rows(names, rows, np.full(len(names), -np.inf), domain.offset / norms)
-    layers, read = list[UnitColumns](), inputs
+    layers, read = list[UnitColumns](), [(inputs, np.ones(len(inputs)))]
     for number in range(len(network.layers)):
         layers.append(_add_layer(parts, network, bounds, number, read, (unstable[number], kept[number])))
         if valid_inequalities and number:
             _add_valid_inequalities(parts, network, bounds, number, (layers[-2], layers[-1]))
-        read = layers[-1].output
+        read = list(zip((layers[-1].output, layers[-1].complement), layers[-1].factors, strict=True))
     objective_column = _add_positivity(parts, bounds, layers) if positivity else None
     binaries = [(number, int(unit)) for number, columns in enumerate(layers) for unit in np.flatnonzero(columns.binary >= 0)]
     return Formulation(
@@ -244,12 +249,15 @@ def _csr(weight: Floats | Sparse) -> Sparse:
     return csr_array(weight)  # zeros of a dense array are not stored
 
 
-def _product(weight: Floats | Sparse, columns: Columns) -> Entries:
-    """The coefficients of ``weight @ columns``; a column of -1 is a zero."""
+def _product(weight: Floats | Sparse, columns: Columns, factors: Floats | None = None) -> Entries:
+    """The coefficients of ``weight @ (factors * columns)``; a column of -1 is a zero."""
     matrix = _csr(weight)
     rows = np.repeat(np.arange(matrix.shape[0], dtype=np.intp), np.diff(matrix.indptr))
     there = columns[matrix.indices] >= 0
-    return rows[there], columns[matrix.indices[there]], matrix.data[there]
+    if factors is not None:
+        there &= factors[matrix.indices] != 0.0
+    read = matrix.indices[there]
+    return rows[there], columns[read], matrix.data[there] * (1.0 if factors is None else factors[read])
 
 
 def _one_each(columns: Columns, values: float | Floats) -> Entries:
@@ -279,7 +287,7 @@ def _kept(network: Network, bounds: PreactivationBounds, unstable: list[Mask], *
     read = np.full(network.output_dim, outputs)
     kept = list[Mask]()
     for layer, high, mask in zip(network.layers[::-1], bounds.upper[::-1], unstable[::-1], strict=True):
-        inactive = layer.rectified & (high <= 0.0)
+        inactive = layer.rectified & (high <= 0.0) & ~layer.leaky
         kept.append(mask | (read & ~inactive))
         read = np.zeros(layer.inputs, dtype=np.bool_)
         read[_csr(layer.weight)[kept[-1]].indices] = True
@@ -287,15 +295,21 @@ def _kept(network: Network, bounds: PreactivationBounds, unstable: list[Mask], *
 
 
 def _add_layer(  # noqa: PLR0913, PLR0917  what a layer consists of
-    parts: _Parts, network: Network, bounds: PreactivationBounds, number: int, read: Columns, masks: tuple[Mask, Mask]
+    parts: _Parts,
+    network: Network,
+    bounds: PreactivationBounds,
+    number: int,
+    read: list[tuple[Columns, Floats]],
+    masks: tuple[Mask, Mask],
 ) -> UnitColumns:
-    """Columns and rows of one layer, which reads the columns `read`."""
+    """Columns and rows of one layer, which reads the columns `read`, so many times each."""
     layer, low, high = network.layers[number], bounds.lower[number], bounds.upper[number]
     unstable, kept = np.flatnonzero(masks[0]), np.flatnonzero(masks[1])
     preactivation, output, complement, binary = (np.full(layer.units, -1, dtype=np.intp) for _ in range(4))
     labels = [f"{number + 1}_{unit}" for unit in range(layer.units)]
     own = [labels[unit] for unit in unstable]
-    titles = [f"{'h' if layer.rectified[unit] and not masks[0][unit] else 'g'}_{labels[unit]}" for unit in kept]
+    stays = layer.rectified & ~masks[0] & (high > 0.0)  # stably active: all of it is output
+    titles = [f"{'h' if stays[unit] else 'g'}_{labels[unit]}" for unit in kept]
     preactivation[kept] = parts.columns(titles, low[kept], high[kept])
     single = kept[~masks[0][kept]]
     output[single] = preactivation[single]
@@ -306,7 +320,7 @@ def _add_layer(  # noqa: PLR0913, PLR0917  what a layer consists of
     binary[unstable] = parts.columns([f"z_{label}" for label in own], zeros, ones, integer=True)
 
     right = -layer.bias[kept]
-    affine = _product(_csr(layer.weight)[kept], read), _one_each(preactivation[kept], -1.0)
+    affine = [*(_product(_csr(layer.weight)[kept], *part) for part in read), _one_each(preactivation[kept], -1.0)]
     parts.rows([f"affine_{labels[unit]}" for unit in kept], affine, right, right)
     g, h = _one_each(preactivation[unstable], 1.0), _one_each(output[unstable], -1.0)
     parts.rows([f"split_{label}" for label in own], [g, h, _one_each(complement[unstable], 1.0)], zeros, zeros)
@@ -316,7 +330,8 @@ def _add_layer(  # noqa: PLR0913, PLR0917  what a layer consists of
     parts.rows(
         [f"inactive_{label}" for label in own], [_one_each(complement[unstable], 1.0), _one_each(switch, least)], below, least
     )
-    return UnitColumns(preactivation, output, complement, binary)
+    factors = np.where(stays | masks[0], 1.0, layer.slope), np.where(masks[0], -layer.slope, 0.0)
+    return UnitColumns(preactivation, output, complement, binary, factors)
 
 
 def _add_valid_inequalities(
@@ -325,15 +340,15 @@ def _add_valid_inequalities(
     """Rows that tie the binaries of a layer to those of the layer before it, or fix them."""
     layer, (before, here) = network.layers[number], columns
     low, high = bounds.outputs(network, number - 1)
-    weight = _csr(layer.weight)
+    weight, binaries = _csr(layer.weight), np.where(network.layers[number - 1].leaky, -1, before.binary)
     for unit in np.flatnonzero(here.binary >= 0):
         span = slice(int(weight.indptr[unit]), int(weight.indptr[unit + 1]))
         read, coefficients = weight.indices[span], weight.data[span]
         leaning = -1.0 if layer.bias[unit] > 0.0 else 1.0  # which sign of a contribution changes the state
         push = leaning * coefficients
-        helpers = before.binary[read[((push > 0.0) & (high[read] > 0.0)) | ((push < 0.0) & (low[read] < 0.0))]]
+        helpers = binaries[read[((push > 0.0) & (high[read] > 0.0)) | ((push < 0.0) & (low[read] < 0.0))]]
         column = int(here.binary[unit])
-        if (helpers < 0).any():  # a stably active or linear unit can always help: nothing to say
+        if (helpers < 0).any():  # a stably active, linear or leaky unit can always help: nothing to say
             continue
         if helpers.size == 0:  # nothing can change the state: the bounds were loose
             parts.fixed[column] = 0.0 if leaning > 0.0 else 1.0

@@ -18,10 +18,10 @@ from tessella.network import Layer, Network, Source, Weight
 
 LARGEST_CONTENT: Final = 4 * 2**30  # bytes, of all arrays together once they are unpacked
 
-_KEY: Final = re.compile(r"(W|b|rectified)(0|[1-9][0-9]{0,5})(?:_(data|indices|indptr|shape))?")
+_KEY: Final = re.compile(r"(W|b|rectified|slope)(0|[1-9][0-9]{0,5})(?:_(data|indices|indptr|shape))?")
 _SPARSE: Final = ("data", "indices", "indptr", "shape")
 _EXPECTED: Final = (
-    "expected W0, b0, W1, b1, ... (or from W1, b1 on), and rectified0, ... where layers differ from the usual ReLUs"
+    "expected W0, b0, W1, b1, ... (or from W1, b1 on), and rectified0, slope0, ... where layers differ from the usual ReLUs"
 )
 _ENCRYPTED: Final = 0x1  # the bit of a zip member's flags
 
@@ -81,6 +81,8 @@ def write_npz(network: Network, path: str | os.PathLike[str]) -> None:
             arrays.update({f"W{number}_{part}": np.asarray(array) for part, array in zip(_SPARSE, parts, strict=True)})
         arrays[f"b{number}"] = layer.bias
         arrays[f"rectified{number}"] = layer.rectified
+        if not layer.is_plain:
+            arrays[f"slope{number}"] = layer.slope
     try:
         with Path(path).open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -184,7 +186,7 @@ def _network(arrays: _Arrays, numbers: list[int]) -> Network:
         if bias is None:
             bias = np.zeros(tuple(weight.shape or (0,))[:1])
         try:
-            layers.append(Layer(weight, bias, rectified))
+            layers.append(Layer(weight, bias, rectified, arrays.get(f"slope{number}", np.zeros(()))))
         except NetworkError as error:
             msg = f"the layer of W{number}: {error}"
             raise NetworkError(msg) from error

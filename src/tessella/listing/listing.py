@@ -155,9 +155,7 @@ class _Walk:
         frame = self._frame(cell, _Affine(*(part[rectified] for part in values)))
         for prefix, point in self._units(frame, 0, cell.prefix, cell.point):
             active = np.frombuffer(prefix[len(cell.prefix) :], dtype=np.bool_)
-            passes = np.ones(layer.units)
-            passes[rectified] = active
-            outputs = _Affine(values.matrix * passes[:, None], values.offset * passes, values.error * passes)
+            outputs = self._outputs(layer, values, active)
             yield from self._below(number + 1, outputs, _part(cell, frame, prefix, active, point))
 
     def _composed(self, layer: Layer, inputs: _Affine | None) -> _Affine:
@@ -168,6 +166,14 @@ class _Walk:
         rounding = (layer.inputs + 4) * ROUNDOFF * np.where(sizes > 0.0, sizes + np.abs(layer.bias), 0.0)
         error = 2.0 * (np.asarray(abs(layer.weight) @ inputs.error) + rounding)
         return _Affine(np.asarray(layer.weight @ inputs.matrix), np.asarray(layer.weight @ inputs.offset) + layer.bias, error)
+
+    def _outputs(self, layer: Layer, values: _Affine, active: Mask) -> _Affine:
+        """What the units pass on where the ReLUs have these states."""
+        passes = layer.factors(active)
+        matrix, offset, error = values.matrix * passes[:, None], values.offset * passes, values.error * np.abs(passes)
+        if not layer.is_plain:  # these products round
+            error = error + 4.0 * ROUNDOFF * (error + np.abs(matrix) @ self._reach + np.abs(offset))
+        return _Affine(matrix, offset, error)
 
     def _frame(self, cell: _Cell, units: _Affine) -> _Frame:
         rows = np.vstack([cell.normals, units.matrix])

@@ -295,8 +295,6 @@ def _composed(network: Network, domain: Domain, patterns: Mask) -> Floats:
         else:
             values = np.asarray(values.reshape(-1, layer.inputs) @ layer.weight.T).reshape(count, -1, layer.units)
         values[:, -1] += layer.bias
-        passes = np.ones((count, layer.units), dtype=np.bool_)
-        passes[:, layer.rectified] = patterns[:, place : place + layer.relus]
-        values *= passes[:, None]
+        values *= layer.factors(patterns[:, place : place + layer.relus])[:, None]
         place += layer.relus
     return np.swapaxes(values, 1, 2)

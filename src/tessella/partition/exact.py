@@ -127,10 +127,13 @@ class Exact:
             return _level(on_inputs(layer.dense(), layer.bias, self._box), layer.rectified)
         start, before = self._starts[number - 1], self._layers[number - 1]
         inner = self._level(number - 1, prefix[:start]).affine
-        passes = ~before.rectified
-        passes[before.rectified] = np.frombuffer(prefix[start:], dtype=np.bool_)
-        weight, exponent = self._weight(number)
-        outer = Affine(weight[:, passes] @ inner.numbers[passes], exponent + inner.exponent)
+        factors = before.factors(np.frombuffer(prefix[start:], dtype=np.bool_))
+        passes, (weight, exponent) = factors != 0.0, self._weight(number)
+        numbers, power = inner.numbers[passes], 0
+        if (factors[passes] != 1.0).any():
+            own, power = whole_numbers(factors[passes])
+            numbers = numbers * own[:, None]
+        outer = Affine(weight[:, passes] @ numbers, exponent + power + inner.exponent)
         return _level(with_bias(outer, layer.bias), layer.rectified)
 
 

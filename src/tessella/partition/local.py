@@ -18,6 +18,9 @@ dimension of at most min(d, a + p + m - j) and make at most B(l + 1, .) regions 
 C(m, j) of kind j, has a larger sum than taking all those of j = 0, then all of j = 1, and so on up to j = min(m, d).  These are N parts.
 A prefix whose cell has no interior has no regions, and any bound holds.  QED.
 
+*Leaky units* are never lost.  Read "active" as "active or leaky" for the units that are decided, and let l of the m undecided ReLUs be leaky: a part with j of the m
+inactive then passes on at least j - l units fewer, so its dimension is at most min(d, a + p + m - max(j - l, 0)), which still falls with j.
+
 With nothing decided this is the configuration bound itself.  Where part of a layer is decided, the two children of a prefix may be bounded by more than their
 parent: no more than d units of the whole layer are counted as inactive together, which the children's bounds do not remember.  Both are
 true, so the smaller one may be kept.
@@ -28,6 +31,7 @@ theorem is used for these, whose regions below a prefix are the same.
 
 from dataclasses import replace
 from itertools import accumulate
+from operator import gt
 
 from tessella.partition.tree import Tree
 from tessella.upper.configuration import configuration, stages
@@ -58,7 +62,8 @@ class LocalBound:
         extra = int(tree.homogeneous)
         self._dim = tree.domain.free_dim - extra
         self._stages = [replace(stage, linear=max(stage.linear - extra, 0)) for stage in stages(tree.network)]
-        self._known = dict[tuple[int, int, int, int], int]()
+        self._leaky = b"".join(layer.leaky[layer.rectified].tobytes() for layer in tree.network.layers)
+        self._known = dict[tuple[int, int, int, int, int], int]()
         self._after = dict[tuple[int, int], int]()
 
     def __call__(self, prefix: bytes) -> int:
@@ -66,15 +71,18 @@ class LocalBound:
         dim, start = self._dim, 0
         for number, stage in enumerate(self._stages):
             end = start + stage.relus
+            carrying = prefix.count(1, start, end)
+            if stage.leaky:
+                carrying += sum(map(gt, self._leaky[start:end], prefix[start:end]))  # leaky and inactive
             if len(prefix) < end:
-                return self._partly(number, end - len(prefix), prefix.count(1, start), dim)
-            dim = min(dim, prefix.count(1, start, end) + stage.linear)
+                return self._partly(number, end - len(prefix), self._leaky.count(1, len(prefix), end), carrying, dim)
+            dim = min(dim, carrying + stage.linear)
             start = end
         return 1
 
-    def _partly(self, layer: int, undecided: int, active: int, dim: int) -> int:
+    def _partly(self, layer: int, undecided: int, leaky: int, active: int, dim: int) -> int:
         """The theorem's sum."""
-        key = (layer, undecided, active, dim)
+        key = (layer, undecided, leaky, active, dim)
         found = self._known.get(key)
         if found is None:
             if len(self._known) >= _MOST_KNOWN:
@@ -82,7 +90,7 @@ class LocalBound:
             widest = active + undecided + self._stages[layer].linear
             # each binomial from the one before: wide layers would take long otherwise
             ways = accumulate(range(min(undecided, dim)), lambda before, j: before * (undecided - j) // (j + 1), initial=1)
-            found = sum(way * self._below(layer + 1, min(dim, widest - j)) for j, way in enumerate(ways))
+            found = sum(way * self._below(layer + 1, min(dim, widest - max(j - leaky, 0))) for j, way in enumerate(ways))
             self._known[key] = found
         return found
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tessella.domain import Domain, Polytope
 from tessella.kernel.program import Program
-from tessella.network import Floats, Mask, Network
+from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import ROUNDOFF
 from tessella.partition.witness import walls
 
@@ -66,34 +66,31 @@ def _domain_rows(domain: Domain, columns: Any) -> Floats:
     return np.vstack(rows)[:, columns]
 
 
-def _passes(network: Network, pattern: Mask) -> Iterator[Mask]:
-    """Layer by layer, which units carry a value on."""
+def _states(network: Network, pattern: Mask) -> Iterator[tuple[Layer, Mask]]:
+    """Layer by layer, the states of its ReLUs."""
     start = 0
     for layer in network.layers:
-        passes = ~layer.rectified
-        passes[layer.rectified] = pattern[start : start + layer.relus]
+        yield layer, pattern[start : start + layer.relus]
         start += layer.relus
-        yield passes
 
 
 def _doubt(network: Network, pattern: Mask) -> Floats:
     """By how much rounding may have changed the numbers of `walls`."""
     sizes, found, terms = np.eye(network.input_dim), list[Floats](), 8
-    for layer, passes in zip(network.layers, _passes(network, pattern), strict=True):
-        sizes, terms = np.asarray(abs(layer.weight) @ sizes), terms + layer.inputs + 4
+    for layer, active in _states(network, pattern):
+        sizes, terms = np.asarray(abs(layer.weight) @ sizes), terms + layer.inputs + 5
         found.append(4.0 * terms * ROUNDOFF * sizes[layer.rectified])
-        sizes = np.where(passes[:, None], sizes, 0.0)
+        sizes = np.abs(layer.factors(active))[:, None] * sizes
     return np.vstack(found)
 
 
 def _exact_rows(network: Network, pattern: Mask, columns: Any) -> Any:
     """What the units say of directions, in rational numbers: ``rows @ d <= 0``."""
     values, found = _fractions(np.eye(network.input_dim)[:, columns]), list[Any]()
-    for layer, passes in zip(network.layers, _passes(network, pattern), strict=True):
+    for layer, active in _states(network, pattern):
         before = _fractions(layer.dense()) @ values
-        signs = np.where(passes, -1, 1)
-        found.append((signs[:, None] * before)[layer.rectified])
-        values = before * passes[:, None]
+        found.append(np.where(active, -1, 1)[:, None] * before[layer.rectified])
+        values = before * _fractions(layer.factors(active))[:, None]
     return np.vstack(found)
 
 

@@ -288,8 +288,8 @@ def _behind(network: Network, box: Box, point: Floats, direction: Floats) -> Mas
         reach, rise = np.asarray(sizes @ reach) + np.abs(layer.bias), np.asarray(sizes @ rise)
         flat = np.abs(before) <= _ZERO * reach
         active = np.where(flat, change > _ZERO * rise, before > 0.0)
-        passes = active | ~layer.rectified
-        value, slope = np.where(passes & ~(flat & layer.rectified), before, 0.0), np.where(passes, change, 0.0)
-        reach, rise = np.where(passes, reach, 0.0), np.where(passes, rise, 0.0)
         states.append(active[layer.rectified])
+        factors = layer.factors(states[-1])
+        value, slope = np.where(flat & layer.rectified, 0.0, factors * before), factors * change
+        reach, rise = np.abs(factors) * reach, np.abs(factors) * rise
     return np.concatenate(states)

@@ -79,8 +79,8 @@ class Scaled(NamedTuple):
 
     Parameters
     ----------
-    weights, biases, rectified
-        One per layer; the first layer reads the scaled inputs.
+    weights, biases, rectified, slopes
+        One per layer; the first layer reads the scaled inputs.  Slopes are those of `Layer.slope`: 1 for a plain linear unit.
     normals, constants
         The domain's inequalities: ``normals @ u + constants >= 0``.
     """
@@ -88,6 +88,7 @@ class Scaled(NamedTuple):
     weights: tuple[Floats, ...]
     biases: tuple[Floats, ...]
     rectified: tuple[Mask, ...]
+    slopes: tuple[Floats, ...]
     normals: Floats
     constants: Floats
 
@@ -157,7 +158,8 @@ class Tree:
         if isinstance(self.domain, Polytope):
             normals = -self.domain.matrix[:, free] * radius[free]
             constants = self.domain.offset - (self.domain.matrix * centre).sum(axis=1)
-        return Scaled(tuple(weights), tuple(biases), tuple(layer.rectified for layer in layers), normals, constants)
+        units = tuple(layer.rectified for layer in layers), tuple(layer.slope for layer in layers)
+        return Scaled(tuple(weights), tuple(biases), *units, normals, constants)
 
     @cached_property
     def twins(self) -> tuple[Integers, ...]:

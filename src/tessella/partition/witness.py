@@ -76,23 +76,25 @@ class Witness:
             unsure = layer.rectified & (np.abs(before) <= error + np.finfo(np.float64).tiny)
             if unsure.any():
                 return None
-            active = before > 0.0
-            passes = active | ~layer.rectified
-            values, error = np.where(passes, before, 0.0), np.where(passes, error, 0.0)
-            parts.append(active[layer.rectified])
+            active = (before > 0.0)[layer.rectified]
+            factors = layer.factors(active)
+            values, error = factors * before, np.abs(factors) * error
+            if not layer.is_plain:  # these products round
+                error = (1.0 + 4.0 * ROUNDOFF) * error + ROUNDOFF * np.abs(values) + np.finfo(np.float64).tiny
+            parts.append(active)
         return np.concatenate(parts)
 
     def _by_fractions(self, point: Floats) -> Mask | None:
         values, states = _fractions(point), list[bool]()
         for number, layer in enumerate(self.network.layers):
             weight, outputs = layer.dense(), list[Fraction]()
-            for unit, rectified in enumerate(layer.rectified.tolist()):
+            for unit, (rectified, slope) in enumerate(zip(layer.rectified.tolist(), layer.slope.tolist(), strict=True)):
                 value = _dot(weight[unit], values) + Fraction(float(layer.bias[unit]))
                 if rectified:
                     if not value and any(self._row(states, number, unit)[0]):
                         return None
                     states.append(value > 0)
-                outputs.append(value if value > 0 or not rectified else Fraction(0))
+                outputs.append(value if rectified and value > 0 else Fraction(slope) * value)
             values = outputs
         return np.array(states, dtype=np.bool_)
 
@@ -116,12 +118,12 @@ class Witness:
         layer = self.network.layers[number]
         normal, constant = _fractions(layer.dense()[unit]), Fraction(float(layer.bias[unit]))
         for before, start in zip(self.network.layers[:number][::-1], self._starts[:number][::-1], strict=True):
-            weight, place = before.dense(), start
+            weight = before.dense()
             terms = [Fraction(0)] * before.inputs
-            for column, (factor, rectified) in enumerate(zip(normal, before.rectified.tolist(), strict=True)):
-                active = states[place] if rectified else True
-                place += rectified
-                if factor and active:
+            passes = before.factors(np.array(states[start : start + before.relus], dtype=np.bool_)).tolist()
+            for column, (own, slope) in enumerate(zip(normal, passes, strict=True)):
+                factor = own * Fraction(slope)
+                if factor:
                     constant += factor * Fraction(float(before.bias[column]))
                     terms = [term + factor * Fraction(entry) for term, entry in zip(terms, weight[column].tolist(), strict=True)]
             normal = terms
@@ -215,8 +217,7 @@ def walls(network: Network, pattern: Mask) -> tuple[Floats, Floats]:
         signs = np.where(active, 1.0, -1.0)
         normals.append(signs[:, None] * matrix[layer.rectified])
         constants.append(signs * offset[layer.rectified])
-        passes = np.ones(layer.units)
-        passes[layer.rectified] = active
+        passes = layer.factors(active)
         matrix, offset = passes[:, None] * matrix, passes * offset
         start += layer.relus
     return np.vstack(normals), np.concatenate(constants)

@@ -13,7 +13,7 @@ from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Layer, Network
 from tessella.parallel import Progress
-from tessella.preactivation import PreactivationBounds, intersect, stack
+from tessella.preactivation import PreactivationBounds, intersect, passed_on, stack
 from tessella.tightening.extremes import optimise
 from tessella.tightening.interval import endless_intervals, interval
 from tessella.tightening.linear import linear
@@ -136,9 +136,7 @@ def _cheap(network: Network, domain: Domain, known: list[Pair], stage: Method) -
     layer = network.layers[len(known)]
     if not known:
         return interval(layer, domain.box.lower, domain.box.upper)
-    low, high = known[-1]
-    before = network.layers[len(known) - 1].rectified
-    bounds = interval(layer, np.where(before, np.maximum(low, 0.0), low), np.where(before, np.maximum(high, 0.0), high))
+    bounds = interval(layer, *passed_on(network.layers[len(known) - 1], *known[-1]))
     return bounds if stage is Method.INTERVAL else intersect(bounds, linear(network, domain.box, known))
 
 

@@ -85,7 +85,7 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
     """Lower and upper bounds of some units of one layer."""
     from tessella.tightening.search import Limit, Search  # noqa: PLC0415  loads the compiler
 
-    relaxation = relax(network, domain, known)
+    layer, relaxation = network.layers[len(known)], relax(network, domain, known)
     search = Search(network, relaxation, len(known), np.flatnonzero(domain.box.free), domain.box.lower)
     low, high, late = low.copy(), high.copy(), 0
     for place, unit in enumerate(units):
@@ -96,11 +96,12 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
         above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=branch)
         high[place] = above.bound
         complete = above.complete
-        if above.bound > 0.0 and not limit.reached:  # where it is stably inactive its lower end does not matter
+        matters = above.bound > 0.0 or bool(layer.leaky[unit])  # else it is stably inactive, and passes nothing on
+        if matters and not limit.reached:
             below = search.maximise(int(unit), -1.0, float(-low[place]), limit, branch=branch)
             low[place] = min(-below.bound, high[place])
             complete = complete and below.complete
-        elif above.bound > 0.0:
+        elif matters:
             complete = False
         late += not complete
     return low, high, late

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tessella.network import Floats, Layer
+from tessella.preactivation import passed_on
 from tessella.tightening.rounding import gamma, lost
 
 
@@ -47,7 +48,7 @@ def endless_intervals(layers: Sequence[Layer], low: Floats, high: Floats) -> lis
         low = np.where((positive @ down > negative @ up) | np.isnan(lower), -np.inf, lower)
         high = np.where((positive @ up > negative @ down) | np.isnan(upper), np.inf, upper)
         found.append((low, high))
-        low, high = (np.where(layer.rectified, np.maximum(end, 0.0), end) for end in (low, high))
+        low, high = passed_on(layer, low, high)
     return found
 
 

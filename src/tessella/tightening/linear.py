@@ -1,7 +1,7 @@
 """Linear bounds substituted backwards through the layers, as in CROWN and DeepPoly.
 
 A layer's preactivation is an affine function of the layer before.  There each ReLU output lies between two lines of its own
-preactivation: h <= s g + t with the chord's slope s, and h >= a g with a = 0 or 1.  Putting in, for each coefficient, the line
+preactivation: h <= s g + t with the chord's slope s, and h >= a g with a = 0 or 1.  (Of a leaky unit with a slope beyond 1 the chord is the lower line.)  Putting in, for each coefficient, the line
 of the right side gives an affine bound in terms of the layer before that, and so on down to the inputs, where the box is
 put in (Zhang et al., NeurIPS 2018; Singh et al., POPL 2019).
 
@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tessella.domain import Box
-from tessella.network import Floats, Mask, Network
+from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import ROUNDOFF
+from tessella.preactivation import passed_on
 from tessella.tightening.rounding import gamma, lost
 
 
@@ -26,10 +27,37 @@ class Lines:
     upper_slope: Floats
     upper_offset: Floats
     lower_slope: Floats
+    lower_offset: Floats
 
 
-def lines(rectified: Mask, low: Floats, high: Floats) -> Lines:
-    """Lines that hold for every preactivation in [low, high]."""
+def lines(layer: Layer, low: Floats, high: Floats) -> Lines:
+    """Lines around what each unit passes on, for every preactivation in [low, high]."""
+    plain = relu_lines(layer.rectified, low, high)
+    if layer.is_plain:
+        return plain
+    inner, slope = layer.rectified & (low < 0.0) & (high > 0.0), layer.slope
+    bends, settled = inner & (slope != 0.0), ~layer.rectified | (high <= 0.0)
+    width = np.where(inner, high - low, 1.0)
+    chord = np.clip((high - slope * low) / width, np.minimum(slope, 1.0), np.maximum(slope, 1.0))
+    # any slope will do if the offset keeps both ends on its side
+    ends, sizes = (
+        np.stack([(slope - chord) * low, (1.0 - chord) * high]),
+        (np.abs(slope) + np.abs(chord) + 1.0) * (np.abs(low) + np.abs(high)),
+    )
+    slack = 8.0 * ROUNDOFF * sizes + np.finfo(np.float64).tiny
+    above, below = ends.max(axis=0) + slack, ends.min(axis=0) - slack
+    touching = np.where(high > -low, 1.0, slope)
+    upper, lower = np.where(slope > 1.0, touching, chord), np.where(slope > 1.0, chord, touching)
+    return Lines(
+        np.where(bends, upper, np.where(settled, slope, plain.upper_slope)),
+        np.where(bends, np.where(slope > 1.0, 0.0, above), plain.upper_offset),
+        np.where(bends, lower, np.where(settled, slope, plain.lower_slope)),
+        np.where(bends & (slope > 1.0), below, 0.0),
+    )
+
+
+def relu_lines(rectified: Mask, low: Floats, high: Floats) -> Lines:
+    """The same for units that are ReLUs, or linear."""
     unstable = rectified & (low < 0.0) & (high > 0.0)
     passes = ~rectified | (low >= 0.0)
     width = np.where(unstable, high - low, 1.0)
@@ -37,7 +65,7 @@ def lines(rectified: Mask, low: Floats, high: Floats) -> Lines:
     # any slope in [0, 1] will do if the offset keeps both ends below the line
     offset = np.where(unstable, np.maximum(-slope * low, (1.0 - slope) * high) * (1.0 + 4.0 * ROUNDOFF), 0.0)
     lower = np.where(unstable, np.where(high > -low, 1.0, 0.0), np.where(passes, 1.0, 0.0))
-    return Lines(slope, offset, lower)
+    return Lines(slope, offset, lower, np.zeros(len(low)))
 
 
 def linear(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
@@ -63,13 +91,19 @@ def _upper(network: Network, box: Box, known: list[tuple[Floats, Floats]], coeff
     constant, error = constant.copy(), ROUNDOFF * np.abs(constant)
     for number in range(len(known) - 1, -1, -1):
         layer, (low, high) = network.layers[number], known[number]
-        line = lines(layer.rectified, low, high)
-        largest = np.maximum(np.abs(low), np.abs(high))
+        line = lines(layer, low, high)
+        most = np.maximum(np.abs(line.upper_slope), np.abs(line.lower_slope))
+        largest = np.maximum(np.abs(low), np.abs(high)) * np.maximum(most, 1.0)
         positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
         constant = constant + positive @ line.upper_offset
         error = error + gamma(layer.units) * (np.abs(coefficients) @ (line.upper_offset + largest) + np.abs(constant))
         error = error + lost(layer.units, coefficients, line.upper_slope) * largest.sum()
         error = error + lost(layer.units, coefficients, line.upper_offset)
+        if not layer.is_plain:
+            constant = constant + negative @ line.lower_offset
+            error = error + gamma(layer.units) * (np.abs(coefficients) @ np.abs(line.lower_offset) + np.abs(constant))
+            error = error + lost(layer.units, coefficients, line.lower_slope) * largest.sum()
+            error = error + lost(layer.units, coefficients, line.lower_offset)
         slopes = positive * line.upper_slope + negative * line.lower_slope
         reach = np.maximum(np.abs(box.lower), np.abs(box.upper)) if number == 0 else _reach(network, known, number - 1)
         constant = constant + slopes @ layer.bias
@@ -85,6 +119,5 @@ def _upper(network: Network, box: Box, known: list[tuple[Floats, Floats]], coeff
 
 def _reach(network: Network, known: list[tuple[Floats, Floats]], number: int) -> Floats:
     """The largest absolute output of each unit of a layer."""
-    low, high = known[number]
-    rectified = network.layers[number].rectified
-    return np.where(rectified, np.maximum(high, 0.0), np.maximum(np.abs(low), np.abs(high)))
+    low, high = passed_on(network.layers[number], *known[number])
+    return np.maximum(np.abs(low), np.abs(high))

@@ -6,7 +6,7 @@ has two rows, with g its preactivation as an affine expression of earlier variab
     h >= g              (its logical is an equality where the unit is decided to be active)
     h <= s g + t        (the chord, dropped where the unit is decided)
 
-and h lies in [0, H], or is 0 where the unit is decided to be inactive.  Every expression carries a bound on its own rounding error,
+and h lies in [0, H] (of a leaky unit, h stands for the ReLU in slope * g + (1 - slope) * h), or is 0 where the unit is decided to be inactive.  Every expression carries a bound on its own rounding error,
 by which its rows are relaxed, so that the true points of the network satisfy the rows as they are stored.
 """
 
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tessella.domain import Box, Domain
-from tessella.network import Floats, Layer, Network
+from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import ROUNDOFF
-from tessella.tightening.linear import lines
+from tessella.tightening.linear import relu_lines
 from tessella.tightening.rounding import gamma, lost
 
 Pair = tuple[Floats, Floats]
@@ -114,15 +114,14 @@ def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
     for number, (low, high) in enumerate(known):
         layer = network.layers[number]
         before = values.through(layer, reach) if values else _first_layer(layer, box, columns, count)
-        line = lines(layer.rectified, low, high)
-        coefficients, constant, error = before.coefficients.copy(), before.constant.copy(), before.error.copy()
-        gone = layer.rectified & (high <= 0.0)
-        coefficients[gone], constant[gone], error[gone] = 0.0, 0.0, 0.0
+        line = relu_lines(layer.rectified, low, high)
+        coefficients, constant, error = _inactive(before, layer, reach, changing=unstable[number] | (high <= 0.0))
         for unit in np.flatnonzero(unstable[number]):
             scale[position] = reach[position] = high[unit]
             rows.add_unit(before, int(unit), position, float(line.upper_slope[unit]), float(line.upper_offset[unit]))
-            coefficients[unit], constant[unit], error[unit] = 0.0, 0.0, 0.0
-            coefficients[unit, position] = 1.0
+            coefficients[unit, position] = 1.0 - layer.slope[unit]
+            if layer.slope[unit]:  # one minus it rounds
+                error[unit] += 2.0 * ROUNDOFF * (1.0 + abs(layer.slope[unit])) * reach[position]
             variables.append(position)
             units.append((number, int(unit)))
             position += 1
@@ -130,6 +129,20 @@ def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
     layer = network.layers[len(known)]
     target = values.through(layer, reach) if values else _first_layer(layer, box, columns, count)
     return rows.finish(first, np.array(variables, dtype=np.int64), units, target)
+
+
+def _inactive(before: Affine, layer: Layer, reach: Floats, *, changing: Mask) -> tuple[Floats, Floats, Floats]:
+    """What units pass on, as far as it does not depend on their ReLUs; `changing` are those that may be inactive."""
+    slope = np.where(layer.rectified & ~changing, 1.0, layer.slope)
+    coefficients, constant = before.coefficients * slope[:, None], before.constant * slope
+    error = before.error * np.abs(slope)
+    if not layer.is_plain:
+        size = np.abs(coefficients) @ reach + np.abs(constant)
+        tiny = float(reach.sum()) + 1.0
+        error = (1.0 + 4.0 * ROUNDOFF) * error + np.where(
+            slope == 0.0, 0.0, 4.0 * ROUNDOFF * size + tiny * np.finfo(np.float64).tiny
+        )
+    return coefficients, constant, error
 
 
 def _first_layer(layer: Layer, box: Box, columns: np.ndarray, count: int) -> Affine:

@@ -9,6 +9,13 @@ sum(C(n, j), j = 0..d) cells.  They differ in the d that they use:
 
 They are stated side by side in the appendix of Serra and Ramalingam (AAAI 2020).  A unit without a ReLU cuts nothing
 and is never inactive, so it only adds to the dimension that it carries on.
+
+**Leaky units** cut, but lose nothing.  Let a layer of n units that cut, l of them leaky, and m linear ones read a region of dimension d.  Its values there
+are an affine function, and what it passes on is that function times a diagonal matrix on each part; only the entries of inactive ReLUs without a slope are 0.
+So a part with j of the n inactive, of which at least j - l have no slope, is of dimension at most min(d, n - max(j - l, 0) + m).  There are at most
+C(n, j) such parts, and sum(C(n, j), j <= d) in all (Zaslavsky).  As that dimension, and with it the number of regions that the following layers make, falls
+with j, no choice of so many parts has more regions than all those with j = 0, 1, ..., min(n, d).  For the same reason an absolute
+value, whose two sides have opposite slopes, counts as leaky.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,15 +36,20 @@ _LARGEST = 4_000_000_000  # bits of the binomials of one layer
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One layer as the bounds see it: units that cut, and units that only carry."""
+    """One layer as the bounds see it: units that cut, units that only carry, and how many of those that cut are leaky."""
 
     relus: int
     linear: int = 0
+    leaky: int = 0
 
     @property
     def units(self) -> int:
         """All units."""
         return self.relus + self.linear
+
+    def carrying(self, inactive: int) -> int:
+        """How many units pass something on, at most, where so many of those that cut are inactive."""
+        return self.units - max(inactive - self.leaky, 0)
 
 
 def raghu_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
@@ -119,8 +131,8 @@ def configuration(dim: int, layers: Sequence[Stage]) -> int:
 def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
     """Regions that one more layer makes of a region of dimension d, for d = 0..widest.
 
-    With j units inactive there are at most C(relus, j) parts, j <= d, each of dimension min(d, units - j).  For the
-    first units - d values of j that is d itself, for the others it does not depend on d: two running sums serve all d.
+    With j units inactive there are at most C(relus, j) parts, j <= d, each of dimension min(d, units - j), leaky units aside.  For the
+    first values of j, units - d of them, that is d itself, for the others it does not depend on d: two running sums serve all d.
     """
     last = min(stage.relus, widest)
     if last * min(stage.relus, last * stage.relus.bit_length()) > _LARGEST:
@@ -128,11 +140,11 @@ def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
         raise OptionError(msg)
     ways = list(_binomials(stage.relus, last))
     parts = [0, *accumulate(ways)]
-    regions = [0, *accumulate(way * below[min(stage.units - j, len(below) - 1)] for j, way in enumerate(ways))]
+    regions = [0, *accumulate(way * below[min(stage.carrying(j), len(below) - 1)] for j, way in enumerate(ways))]
     result: list[int] = []
     for dim in range(widest + 1):
         end = min(stage.relus, dim) + 1
-        middle = min(max(stage.units - dim + 1, 0), end)
+        middle = min(stage.units - dim + stage.leaky + 1, end) if dim <= stage.units else 0
         result.append(parts[middle] * below[min(dim, len(below) - 1)] + regions[end] - regions[middle])
     return result
 
@@ -153,7 +165,7 @@ def _binomials(n: int, last: int) -> Iterator[int]:
 
 def stages(network: Network) -> list[Stage]:
     """A network's layers as the bounds see them."""
-    return [Stage(layer.relus, layer.linear_units) for layer in network.layers]
+    return [Stage(layer.relus, layer.linear_units, int(layer.leaky.sum())) for layer in network.layers]
 
 
 def _shape(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[Stage]]:

@@ -11,8 +11,11 @@ units, which cut nothing and carry a dimension on.
 A and I come from Propositions 1 and 2: outputs of ReLUs are not negative and those of inactive ones are 0, so a unit with a
 bias of at most 0 can be active only if an active unit feeds it with a positive weight, and one with a positive bias can be
 inactive only if an active unit feeds it with a negative weight.  Which k active units reach most is a maximum-coverage problem.
-What a unit reads from elsewhere, from the inputs or from linear units, is there in every region and may have any sign.
+What a unit reads from elsewhere, from the inputs, from linear units or from leaky ones, is there in every region and may have any sign.
 It goes into the bias, which becomes an interval; a unit whose interval has 0 inside can be cut whatever is active.
+
+Leaky units cut, but lose nothing: they are counted in I and in m, not in A.  If e of the units that can be cut are leaky, of j inactive ones at least j - e are ReLUs
+without a slope, so A - max(j - e, 0) takes the place of A - j (proof in `tessella.upper.configuration`).
 """
 
 from collections.abc import Callable, Sequence
@@ -49,12 +52,19 @@ class Limits:
     most_unstable
         The most ReLUs that can cut the region.
     linear
-        Units without a ReLU.
+        Units that are never lost: without a ReLU, or leaky.
+    leaky
+        The most units that can cut the region and are not lost.
     """
 
     most_active: tuple[int, ...]
     most_unstable: tuple[int, ...]
     linear: int
+    leaky: int = 0
+
+    def left(self, active: int, inactive: int) -> int:
+        """How many ReLUs are active, at most, where at most so many can be and so many of those that cut are inactive."""
+        return active - max(inactive - self.leaky, 0)
 
     def at(self, active: int) -> tuple[int, int]:
         """Both, where at most so many ReLUs of the layer before are active."""
@@ -146,7 +156,7 @@ def empirical(network: Network, domain: Domain, stability: Stability, *, effort:
         share = max(effort - inspected, 0) // (2 * (len(network.layers) - number))
         reach = _Reach.of(stability, number)
         coverages = reach.coverages(share)
-        limits.append(reach.limits(*coverages, linear=layer.linear_units))
+        limits.append(reach.limits(*coverages, linear=layer.linear_units + int(layer.leaky.sum())))
         inspected += sum(coverage.inspected for coverage in coverages)
         exact = exact and all(all(coverage.exact) for coverage in coverages)
     value = min(nested(domain.free_dim, limits), configuration(domain.free_dim, stages(network)))
@@ -164,35 +174,37 @@ def nested(dim: int, layers: Sequence[Limits]) -> int:
     dims, pairs = [dim], [{layers[0].at(0)}]
     for layer, after in zip(layers, following, strict=True):
         dims.append(min(dims[-1], max(active for active, _ in pairs[-1]) + layer.linear))
-        pairs.append({after.at(active - j) for active, unstable in pairs[-1] for j in range(min(unstable, dims[-2]) + 1)})
+        pairs.append(
+            {after.at(layer.left(active, j)) for active, unstable in pairs[-1] for j in range(min(unstable, dims[-2]) + 1)}
+        )
     below = dict.fromkeys(pairs[-1], [1] * (dims[-1] + 1))
     for number in range(len(layers) - 1, -1, -1):
-        split = partial(_split, linear=layers[number].linear, widest=dims[number], after=following[number], below=below)
+        split = partial(_split, layer=layers[number], widest=dims[number], after=following[number], below=below)
         below = {pair: split(pair) for pair in pairs[number]}
     return below[layers[0].at(0)][dim]
 
 
-def _split(pair: tuple[int, int], *, linear: int, widest: int, after: Limits, below: dict[tuple[int, int], _Table]) -> _Table:
+def _split(pair: tuple[int, int], *, layer: Limits, widest: int, after: Limits, below: dict[tuple[int, int], _Table]) -> _Table:
     """Regions that one more layer makes of a region of dimension d, for d = 0..widest.
 
     With j of the units that cut it inactive there are at most C(unstable, j) parts, j <= d, each of dimension
-    min(d, active - j + linear).  While that is d, parts with the same table are taken together; beyond, a part does not depend
+    min(d, active - j + linear), leaky units aside.  While that is d, parts with the same table are taken together; beyond, a part does not depend
     on d, and one running sum serves all d.
     """
-    active, unstable = pair
+    (active, unstable), linear = pair, layer.linear
     steps = range(min(unstable, widest) + 1)
     # each binomial from the one before: wide layers would take minutes otherwise
     ways = list(accumulate(steps[:-1], lambda before, j: before * (unstable - j) // (j + 1), initial=1))
-    tables = [below[after.at(active - j)] for j in steps]
+    tables = [below[after.at(layer.left(active, j))] for j in steps]
     parts = [0, *accumulate(ways)]
     runs = [list(run) for _, run in groupby(steps, key=lambda j: id(tables[j]))]
-    dims = [active - j + linear for j in steps]
+    dims = [layer.left(active, j) + linear for j in steps]
     narrowed = [way * table[dim] if dim < len(table) else 0 for way, table, dim in zip(ways, tables, dims, strict=True)]
     regions = [0, *accumulate(narrowed)]
     result: _Table = []
     for dim in range(widest + 1):
         end = min(unstable, dim) + 1
-        middle = min(max(active + linear - dim + 1, 0), end)
+        middle = min(active + linear - dim + layer.leaky + 1, end) if dim <= active + linear else 0
         same = sum((parts[min(run[-1] + 1, middle)] - parts[run[0]]) * tables[run[0]][dim] for run in runs if run[0] < middle)
         result.append(same + regions[end] - regions[middle])
     return result
@@ -205,9 +217,11 @@ class _Reach:
     Parameters
     ----------
     always_active
-        Units that may be active whatever is active before: stably active ones, and those that lean that way or freely.
+        ReLUs without a slope that may be active whatever is active before: stably active ones, and those that lean that way or freely.
     always_unstable
-        Units among them that may be cut whatever is active before.
+        Units that may be cut whatever is active before.
+    leaky
+        Leaky units that may be cut.
     cut
         For each ReLU before that can be active: the other units that it may help to be cut, as bits.
     activated
@@ -216,6 +230,7 @@ class _Reach:
 
     always_active: int
     always_unstable: int
+    leaky: int
     cut: list[int]
     activated: list[int]
 
@@ -223,7 +238,10 @@ class _Reach:
     def of(cls, stability: Stability, number: int) -> "_Reach":
         """The reach of the ReLUs before this layer."""
         layer = stability.network.layers[number]
-        before = stability.network.layers[number - 1].rectified if number else np.zeros(layer.inputs, dtype=np.bool_)
+        before = np.zeros(layer.inputs, dtype=np.bool_)
+        if number:
+            earlier = stability.network.layers[number - 1]
+            before = earlier.rectified & ~earlier.leaky
         low, high = _constant(layer, ~before, *_inputs(stability, number))
         unstable = stability.unstable[number]
         inactive_leaning = unstable & (high <= 0.0)
@@ -232,10 +250,10 @@ class _Reach:
         can_be_active = before & ~stability.inactive[number - 1] if number else before
         signs = np.where(inactive_leaning, 1.0, np.where(active_leaning, -1.0, 0.0))
         cut = _columns(layer, signs, can_be_active)
-        lifts = _bits(inactive_leaning)
-        always_unstable = int(free.sum())
-        always_active = int(stability.active[number].sum()) + int(active_leaning.sum()) + always_unstable
-        return cls(always_active, always_unstable, cut, [members & lifts for members in cut])
+        lifts = _bits(inactive_leaning & ~layer.leaky)
+        always_active = int(((stability.active[number] | active_leaning | free) & ~layer.leaky).sum())
+        leaky = int((unstable & layer.leaky).sum())
+        return cls(always_active, int(free.sum()), leaky, cut, [members & lifts for members in cut])
 
     def coverages(self, effort: int) -> tuple[Coverage, Coverage]:
         """The most units that k ReLUs can activate, and the most that they can help to be cut."""
@@ -247,9 +265,9 @@ class _Reach:
         most_active = tuple(self.always_active + value for value in activated.values)
         # what is cut is active on one side; this could fail only where coverage is not exact
         most_unstable = tuple(
-            min(self.always_unstable + value, active) for value, active in zip(cut.values, most_active, strict=True)
+            min(self.always_unstable + value, active + self.leaky) for value, active in zip(cut.values, most_active, strict=True)
         )
-        return Limits(most_active, most_unstable, linear)
+        return Limits(most_active, most_unstable, linear, self.leaky)
 
 
 def _inputs(stability: Stability, number: int) -> tuple[Floats, Floats]:

@@ -29,26 +29,31 @@ def grow(layer: int, total: float, layers: Layers, path: Path) -> None:
     path.own[after] = layers.rounding[after] * total
 
 
+@compiled
+def factor_of(layer: int, j: int, layers: Layers, path: Path) -> float:
+    """What a decided unit multiplies its preactivation with."""
+    return 1.0 if j < layers.relus[layer] and path.pattern[layer, j] else layers.slopes[layer, j]
+
+
 @apart
 def row_error(layer: int, i: int, layers: Layers, path: Path, work: Work) -> float:
     """A bound on the error of one row: what every sum before it added, times how much that counts in it.  Changes `work.counts`."""
-    weights, reach, slack, own, pattern, counts = layers.weights, layers.reach, layers.slack, path.own, path.pattern, work.counts
+    weights, reach, slack, own, counts = layers.weights, layers.reach, layers.slack, path.own, work.counts
     total, now = reach[layer, i] * own[layer] + slack[layer, i], 0
     if layer > 0:
         for j in range(layers.units[layer - 1]):
-            passes = j >= layers.relus[layer - 1] or pattern[layer - 1, j]
-            counts[0, j] = weights[layers.start[layer] + j, i] if passes else 0.0
+            counts[0, j] = factor_of(layer - 1, j, layers, path) * weights[layers.start[layer] + j, i]
     for k in range(layer - 1, -1, -1):
         for j in range(layers.units[k]):
             total += abs(counts[now, j]) * (reach[k, j] * own[k] + slack[k, j])
         if k > 0:
             for j in range(layers.units[k - 1]):
-                value = 0.0
-                if j >= layers.relus[k - 1] or pattern[k - 1, j]:
+                value, factor = 0.0, factor_of(k - 1, j, layers, path)
+                if factor != 0.0:
                     row = layers.start[k] + j
                     for m in range(layers.units[k]):
                         value += weights[row, m] * counts[now, m]
-                counts[1 - now, j] = value
+                counts[1 - now, j] = factor * value
             now = 1 - now
     return 2.0 * total
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from tessella.kernel.record import aligned
-from tessella.network import Floats
+from tessella.network import Floats, Mask
 from tessella.numerics import LOST_OF_PRODUCTS, MODERATE, ROUNDOFF
 from tessella.partition.tree import Tree
 from tessella.vertices.state import Layers
@@ -17,7 +17,7 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
     sizes = [len(order) for order in orders]
     starts = np.cumsum([0, 0, *sizes[:-2]])[: len(sizes)]
     depth, width = len(sizes), max(sizes)
-    (biases, reach, slack), rounding = np.zeros((3, depth, width)), np.zeros((4, depth))
+    (biases, reach, slack, slopes), rounding = np.zeros((4, depth, width)), np.zeros((4, depth))
     weights = np.zeros((max(sum(sizes[:-1]), 1), width))
     raw = tree.network.layers[0].dense()[orders[0]]
     slack[0, : sizes[0]] = np.where(
@@ -25,11 +25,12 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
     )
     for number in range(depth):
         bias, order = scaled.biases[number][orders[number]], orders[number]
-        biases[number, : len(bias)] = bias
+        biases[number, : len(bias)], slopes[number, : len(bias)] = bias, scaled.slopes[number][order]
         if number:
             weight = scaled.weights[number][order][:, orders[number - 1]]
             relative = (weight.shape[1] + 10) * ROUNDOFF
             weights[starts[number] : starts[number] + weight.shape[1], : len(bias)] = weight.T
+            weight = weight * _most(scaled.slopes[number - 1], scaled.rectified[number - 1])[orders[number - 1]]
             reach[number, : len(bias)] = [norm(row) for row in weight]
             slack[number, : len(bias)] = relative * np.abs(bias) + LOST_OF_PRODUCTS
             rounding[:, number] = _spectral(weight), relative * norm(weight), relative * norm(bias), relative
@@ -40,6 +41,7 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
         start=starts.astype(np.int64),
         weights=aligned(weights),
         biases=aligned(biases),
+        slopes=aligned(slopes),
         reach=aligned(reach),
         slack=aligned(slack),
         twins=_twins(tree, orders, width),
@@ -49,6 +51,11 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
         rounding=rounding[3],
     )
     return layers, np.vstack([scaled.weights[0][orders[0]].T, scaled.biases[0][orders[0]]])
+
+
+def _most(slopes: Floats, rectified: Mask) -> Floats:
+    """The most that units multiply their preactivations with."""
+    return np.where(rectified, np.maximum(np.abs(slopes), 1.0), np.abs(slopes))
 
 
 def _twins(tree: Tree, orders: "list[np.ndarray]", width: int) -> np.ndarray:

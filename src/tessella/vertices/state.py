@@ -28,7 +28,8 @@ class Layers(Record):
     start: Whole  # its first row of weights
     weights: Matrix  # [start[layer] + i, j]: what unit i of the layer before counts in unit j
     biases: Matrix  # [layer, i], as all that follow
-    reach: Matrix  # the norm of the weights that a unit reads
+    slopes: Matrix  # what a unit multiplies its preactivation with where it is inactive; for a linear unit, everywhere
+    reach: Matrix  # the norm of the weights that a unit reads, each times the most that what it reads is multiplied with
     slack: Matrix  # what the rounding of its bias, or of all of it in the first layer, adds to its error
     twins: WholeMatrix  # the ReLU before it in its layer that it is a multiple of, or -1
     growth: Vector  # [layer]: how much the errors of the layer before can grow, a bound on the spectral norm

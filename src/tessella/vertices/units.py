@@ -3,7 +3,7 @@
 In a cell every preactivation is an affine function of the inputs, a row.  On entering a layer the rows of all its units are known; most units have
 one sign on the cell's bounding box and are settled at once (`enter`).  The others wait, and each part of the cell asks again only those that cut the
 whole (`decide`).  Each unit found active adds its multiple to the rows of the next layer, a rank-one update (`add`), so these are complete when the
-last unit of the layer is decided, and parts share what was added before they parted.
+last unit of the layer is decided, and parts share what was added before they parted.  So does each unit found inactive that has a slope, times that.
 
 A unit is active if all its values at the corners are above twice their error, inactive if all are below minus twice that, and cuts if there are
 some of both: then both parts have an interior, as a full-dimensional set is cut strictly.  Signs also decide, with no rounding at all, where weights
@@ -20,12 +20,12 @@ from tessella.vertices.state import ASKED_FOR, NOT_YET, SHARP, Cells, Layers, Pa
 
 
 @compiled
-def add(s: int, t: int, k: int, layers: Layers, cells: Cells, path: Path) -> None:
-    """Make the next layer's rows of cell t those of cell s with one more active unit, the one of row k."""
+def add(s: int, t: int, k: int, factor: float, layers: Layers, cells: Cells, path: Path) -> None:
+    """Make the next layer's rows of cell t those of cell s with one more unit, the one of row k, times a factor: 1 if it is active, else its slope."""
     layer, below, weights, rows = cells.layer[s], cells.below, layers.weights, path.rows
     after, offset = layers.units[layer + 1], layers.start[layer + 1] + path.places[layer, k]
     for c in range(below.shape[1]):
-        a = rows[layer, c, k]
+        a = factor * rows[layer, c, k]
         for i in range(after):
             below[t, c, i] = below[s, c, i] + a * weights[offset, i]
 
@@ -52,21 +52,22 @@ def bound_on_box(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -
 
 @compiled
 def norm_of_rows(s: int, layers: Layers, cells: Cells, work: Work) -> float:
-    """The norm of all rows of the cell's layer that may be passed on: of ReLUs that are not settled to be inactive, and linear units."""
+    """The norm of all rows of the cell's layer that may be passed on: of ReLUs that are not settled to be inactive, linear units, and leaky ones."""
     below, middles, halves = cells.below[s], work.middle, work.half
     d, layer, total = len(below) - 1, cells.layer[s], 0.0
-    relus = layers.relus[layer]
+    relus, slopes = layers.relus[layer], layers.slopes[layer]
     for i in range(layers.units[layer]):
         size = abs(below[d, i])
         for c in range(d):
             size += abs(below[c, i])
-        total += size * size if i >= relus or not middles[i] < -halves[i] else 0.0
+        size *= min(1.0, abs(slopes[i])) if i < relus and middles[i] < -halves[i] else 1.0
+        total += size * size
     return np.sqrt(total) + LOST_OF_NORMS
 
 
 @compiled
 def let_wait(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> None:
-    """Let the units that may cut the bounding box wait.  Changes their rows in the path and what waits in the cell; `work.middle` is -1 for them."""
+    """Let the units that may cut the bounding box wait.  Changes their rows in the path and what waits in the cell; `work.middle` is 0 for them."""
     below, middles, halves, rows = cells.below[s], work.middle, work.half, path.rows
     layer, q = cells.layer[s], 0
     for i in range(layers.relus[layer]):
@@ -78,23 +79,24 @@ def let_wait(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> No
             path.places[layer, q] = i
             cells.waiting[s, q] = q
             q += 1
-            middles[i] = -1.0  # it adds nothing before it is decided
+            middles[i] = 0.0  # it adds nothing before it is decided
     cells.undecided[s] = q
 
 
 @compiled
 def compose(s: int, layers: Layers, cells: Cells, work: Work) -> None:
-    """Begin the next layer's rows with what is passed on already, four units at a time: where `work.middle` is positive, and linear units."""
+    """Begin the next layer's rows with what is passed on already, four units at a time: where `work.middle` is positive, where it is negative with a slope, and linear units."""
     below, before, middles, active, weights = cells.below[s], work.before, work.middle, work.active, layers.weights
     layer, found = cells.layer[s], 0
-    count, relus = layers.units[layer], layers.relus[layer]
+    count, relus, slopes, factors = layers.units[layer], layers.relus[layer], layers.slopes[layer], work.half
     for i in range(count):
-        active[found] = i
-        found += i >= relus or middles[i] > 0.0
+        factor = 0.0 if i < relus and middles[i] == 0.0 else 1.0 if i < relus and middles[i] > 0.0 else slopes[i]
+        active[found], factors[i] = i, factor
+        found += factor != 0.0
     d, after, offset = len(below) - 1, layers.units[layer + 1], layers.start[layer + 1]
     for c in range(d + 1):
         for i in range(count):
-            before[c, i] = below[c, i]
+            before[c, i] = factors[i] * below[c, i]
     for c in range(d):
         for i in range(after):
             below[c, i] = 0.0
@@ -154,6 +156,8 @@ def known_state(layer: int, k: int, layers: Layers, path: Path) -> int:
             if weight != 0.0:
                 if j >= layers.relus[layer - 1]:
                     return -1
+                if layers.slopes[layer - 1, j] != 0.0 and not path.pattern[layer - 1, j]:
+                    return -1
                 if path.pattern[layer - 1, j]:
                     ups, downs = ups or weight > 0.0, downs or weight < 0.0
     if ups and downs:
@@ -200,9 +204,11 @@ def decide(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> bool
         if on:
             path.pattern[layer, i] = 1
             if more:
-                add(s, s, k, layers, cells, path)
+                add(s, s, k, 1.0, layers, cells, path)
         elif off:
             path.pattern[layer, i] = 0
+            if more and layers.slopes[layer, i] != 0.0:
+                add(s, s, k, layers.slopes[layer, i], layers, cells, path)
         else:
             if kept == 0:
                 work.low, work.high, work.exact = low, high, exact

@@ -135,8 +135,9 @@ def make_part(s: int, t: int, sign: int, added: int, walk: Walk) -> None:
     cells.undecided[t] = count - 1
     cells.length[t] = layers.first[layer] + place + 1
     cells.sign[t], cells.place[t] = sign, place
-    if sign == 1 and layer + 1 < len(layers.units):
-        add(s, t, k, layers, cells, walk.path)
+    factor = 1.0 if sign == 1 else layers.slopes[layer, place]
+    if factor != 0.0 and layer + 1 < len(layers.units):
+        add(s, t, k, factor, layers, cells, walk.path)
     cells.top = max(cells.top, t)
 
 
