@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from tessella import Layer, Network, NetworkError, OptionError
+from tessella import Box, Layer, Network, NetworkError, OptionError, stability
 
 
 def random_network(rng, sizes=(3, 5, 4, 2), *, relu_output=False):
@@ -151,3 +151,50 @@ def test_bad_points_and_patterns_get_a_clear_error():
         Layer([[1.0]], [0.0], np.array([1]))
     with pytest.raises(NetworkError, match="expected a Layer"):
         Network(((np.ones((1, 1)), np.zeros(1)),))
+
+
+def test_slopes():
+    layer = Layer(np.eye(4), np.zeros(4), np.array([True, True, True, False]), np.array([0.0, 0.1, -1.0, 0.0]))
+    assert layer.slope.tolist() == [0.0, 0.1, -1.0, 1.0]  # a linear unit passes its value on
+    assert layer.leaky.tolist() == [False, True, True, False]
+    assert layer.activate(np.array([[-2.0] * 4, [3.0] * 4])).tolist() == [[0.0, -0.2, 2.0, -2.0], [3.0] * 4]
+    assert layer.factors(np.array([True, False, False])).tolist() == [1.0, 0.1, -1.0, 1.0]
+    assert Layer(np.eye(2), np.zeros(2), slope=0.1).slope.tolist() == [0.1, 0.1]
+    assert Layer(np.eye(2), np.zeros(2), np.array([True, False]), 0.1).slope.tolist() == [0.1, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("slope", "message"),
+    [
+        (np.inf, "slope holds inf"),
+        ([0.1], r"expected one number, or 2"),
+        ([0.0, 1.0], "unit 1 has the slope 1"),
+        ("a", "no real numbers"),
+    ],
+)
+def test_bad_slopes(slope, message):
+    with pytest.raises(NetworkError, match=message):
+        Layer(np.eye(2), np.zeros(2), slope=slope)
+
+
+def test_slopes_are_part_of_a_network():
+    pair = np.array([[1.0], [-2.0]]), np.array([0.5, 0.25])
+    plain, zero, leaky = (Network((layer,)) for layer in (Layer(*pair), Layer(*pair, slope=0.0), Layer(*pair, slope=[0.0, 0.2])))
+    assert plain.fingerprint == zero.fingerprint != leaky.fingerprint
+    assert (repr(leaky), leaky.leaky_units) == ("Network(1-2, 2 ReLUs, 1 of them leaky, 4 parameters)", 1)
+    assert leaky.table().splitlines()[0].split() == ["layer", "inputs", "ReLUs", "leaky", "linear", "parameters", "weights"]
+    assert leaky.with_relu_output() is leaky
+    matrix, offset = leaky.affine_map([False, False])
+    assert np.allclose(matrix @ [1.0] + offset, [0.0, -0.35])
+
+
+def test_without_stable_units_slopes_stay():
+    network = Network(
+        (Layer([[1.0], [1.0], [1.0]], [0.0, -5.0, 5.0], slope=[0.1, -1.0, 0.3]), Layer(np.ones((1, 3)), [0.0], False))
+    )
+    known = stability(network, Box(-1, 1, dim=1), method="interval")
+    smaller = network.without_stable_units(known)
+    assert smaller.layers[0].rectified.tolist() == [True, False, False]
+    assert smaller.layers[0].slope.tolist() == [0.1, -1.0, 1.0]
+    points = np.linspace(-1.0, 1.0, 9)[:, None]
+    assert np.array_equal(smaller(points), network(points))

@@ -269,3 +269,9 @@ def test_an_input_shape_that_does_not_fit_is_refused(tmp_path):
     assert tessella.load(path, input_shape=(2, 2)).input_dim == 4
     with pytest.raises(tessella.OptionError, match="is of 6 numbers, but the network reads 4"):
         tessella.load(path, input_shape=(2, 3))
+
+
+def test_slopes_survive(tmp_path):
+    layers = Layer(np.eye(2), np.ones(2), np.array([True, False]), 0.1), Layer(np.ones((1, 2)), np.zeros(1), slope=-1.0)
+    write_npz(Network(layers), tmp_path / "net.npz")
+    assert read_npz(tmp_path / "net.npz") == Network(layers)

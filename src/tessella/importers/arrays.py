@@ -32,8 +32,8 @@ def read_npz(path: str | os.PathLike[str], *, relu_output: bool = False) -> Netw
     """Read a network from an ``.npz`` file.
 
     The file holds a weight ``W0`` (units, inputs) and, if there is one, a bias ``b0`` for each layer, numbered from 0 or 1 on.
-    Each layer but the last has ReLUs, unless a mask such as ``rectified0`` says which of its units have.  A sparse weight is four
-    arrays ``W0_data``, ``W0_indices``, ``W0_indptr`` and ``W0_shape``, in scipy's CSR format.
+    Each layer but the last has ReLUs, unless a mask such as ``rectified0`` says which of its units have; ``slope0`` makes
+    them leaky, one number for all of the layer or one per unit.  A sparse weight is four arrays ``W0_data``, ``W0_indices``, ``W0_indptr`` and ``W0_shape``, in scipy's CSR format.
 
     Parameters
     ----------
