@@ -10,7 +10,9 @@ import tessella
 from agreement.test_mipbound import oracle
 from agreement.test_walkers import COPIES, walked
 from helpers.brute_force import count_regions, patterns_by_elimination, patterns_in_the_plane, patterns_on_a_line, region_patterns
-from helpers.odd_networks import leaky_case
+from helpers.brute_force_anywhere import patterns_anywhere
+from helpers.endless_networks import endless_case
+from helpers.odd_networks import leaky_case, with_slopes
 from tessella import Box, Layer, Network
 from tessella.counting.by_milp import count_by_milp
 from tessella.counting.by_points import ByPoints
@@ -145,6 +147,16 @@ def test_local_bounds_are_never_below_what_is_there():
         for length in range(tree.units + 1):
             for prefix in {pattern[:length] for pattern in truth}:
                 assert bound(prefix) >= sum(pattern.startswith(prefix) for pattern in truth)
+
+
+def test_unbounded_domains():
+    for seed in range(25):
+        case = with_slopes(endless_case([24, seed], largest=40, most_inputs=3), np.random.default_rng(seed))
+        truth = patterns_anywhere(*case)
+        assert tessella.count(case.network, case.domain, workers=1).exact == len(truth)
+        assert tessella.upper_bounds(case.network, case.domain).empirical >= len(truth)
+        for region in tessella.regions(case.network, case.domain):
+            assert region.bounded in {truth[tuple(region.pattern.tolist())], None}
 
 
 def test_polygons_and_intervals():

@@ -84,7 +84,7 @@ def _walk(layers, number, inputs, cell, pattern):
     if number == len(layers):
         yield pattern, cell
         return
-    weight, bias, rectified = layers[number]
+    weight, bias, rectified, *slopes = layers[number]
     columns = list(zip(*inputs, strict=True))
     rows = []
     for normal, constant in zip(np.asarray(weight), fractions(bias), strict=True):
@@ -93,16 +93,17 @@ def _walk(layers, number, inputs, cell, pattern):
         rows.append(row)
     mask = np.broadcast_to(np.asarray(rectified, dtype=bool), len(rows))
     parts = [(rows, cell, pattern)]
+    factors = fractions(np.broadcast_to(np.asarray(slopes[0] if slopes else 0.0, dtype=float), len(rows)))
     for unit in np.flatnonzero(mask):
-        parts = [part for piece in parts for part in _split(piece, unit)]
+        parts = [part for piece in parts for part in _split(piece, unit, factors[unit])]
     for outputs, below, states in parts:
         yield from _walk(layers, number + 1, outputs, below, states)
 
 
-def _split(piece, unit):
+def _split(piece, unit, slope):
     rows, cell, pattern = piece
     row = rows[unit]
-    off = [[Fraction(0)] * len(row) if number == unit else other for number, other in enumerate(rows)]
+    off = [[slope * entry for entry in row] if number == unit else other for number, other in enumerate(rows)]
     if not any(row[1:]):
         return [(rows if row[0] > 0 else off, cell, (*pattern, row[0] > 0))]
     sides = [(rows, row, True), (off, [-entry for entry in row], False)]

@@ -50,8 +50,12 @@ def random_case(seed, largest=400, most_inputs=8, thin=True) -> Case:
 
 
 def leaky_case(seed, **options) -> Case:
-    """A random case whose rectified units have slopes on their inactive side: all the same, or of all kinds."""
-    case, rng = random_case(seed, **options), np.random.default_rng([11, *np.atleast_1d(seed)])
+    """A random case whose rectified units have slopes on their inactive side."""
+    return with_slopes(random_case(seed, **options), np.random.default_rng([11, *np.atleast_1d(seed)]))
+
+
+def with_slopes(case, rng) -> Case:
+    """The same case with slopes: all the same, or of all kinds."""
     slopes = [[-1.0], [0.01], [0.2], [1.5], [-1.0, -0.5, 0.0, 0.01, 0.2, 0.5, 1.5, 2.0]][rng.integers(5)]
     layers = [(weight, bias, mask, np.where(mask, rng.choice(slopes, len(bias)), 0.0)) for weight, bias, mask in case.layers]
     return case._replace(layers=layers)
