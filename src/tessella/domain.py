@@ -36,6 +36,18 @@ def _frozen_ends(values: object, name: str) -> Floats:
     return np.where(endless, ends, _frozen(np.where(endless, 0.0, ends), name, ends.ndim))
 
 
+def _ndim(values: object) -> int:
+    try:
+        return np.ndim(cast("npt.ArrayLike", values))
+    except ValueError:  # rows of different lengths, of which more is said where they are read
+        return 1
+
+
+def _flat(values: object, name: str) -> Floats:
+    """Numbers of any shape, row by row."""
+    return _frozen(values, name, _ndim(values)).reshape(-1)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Box:
     """All points between two corners, both ends included.
@@ -108,24 +120,23 @@ class Box:
         return cls(cast("Floats", lower), cast("Floats", upper), dim=dim)
 
     @classmethod
-    def around(cls, point: npt.ArrayLike, radius: float, *, within: "Box | None" = None) -> Self:
+    def around(cls, point: npt.ArrayLike, radius: npt.ArrayLike, *, within: "Box | None" = None) -> Self:
         """All points at most `radius` away from a point in every input.
 
         Parameters
         ----------
         point
-            The centre, flattened.
+            The centre; one in the shape of an image is flattened row by row.
         radius
             At least 0; or one radius per input.
         within
             A box to intersect with, such as the valid pixel values.
         """
-        centre = _frozen(point, "point", ndim=1)
-        reach = _frozen(radius, "radius", np.ndim(radius))
+        centre, reach = _flat(point, "point"), _flat(radius, "radius")
         if (reach < 0).any():
             msg = f"the radius must be at least 0, got {radius}"
             raise DomainError(msg)
-        if reach.ndim > 1 or reach.shape not in {(), centre.shape}:
+        if reach.size not in {1, centre.size}:
             msg = f"the point has {centre.size} numbers and the radius has shape {reach.shape}; give one radius, or one per input"
             raise DomainError(msg)
         if within is None:
@@ -134,6 +145,32 @@ class Box:
             msg = f"the point has {centre.size} numbers, but the box around it has {within.dim} inputs"
             raise DomainError(msg)
         return cls(np.maximum(centre - reach, within.lower), np.minimum(centre + reach, within.upper))
+
+    @classmethod
+    def from_data(cls, data: npt.ArrayLike, margin: npt.ArrayLike = 0.0) -> Self:
+        """The smallest box around data, widened by a margin on both sides of every input.
+
+        Parameters
+        ----------
+        data
+            One row per example; rows in the shape of images are flattened row by row.
+        margin
+            At least 0, in the units of the data; or one per input.
+
+        Examples
+        --------
+        >>> Box.from_data([[0.0, 2.0], [1.0, -1.0], [0.5, 0.0]], margin=0.5)
+        Box([-0.5, 1.5] x [-1.5, 2.5])
+        """
+        rows = _frozen(data, "data", _ndim(data))
+        if rows.ndim < 2 or not rows.size:
+            msg = f"data has shape {rows.shape}; one row per example was expected, and at least one example"
+            raise DomainError(msg)
+        rows, wider = rows.reshape(len(rows), -1), _flat(margin, "margin")
+        if (wider < 0).any() or wider.size not in {1, rows.shape[1]}:
+            msg = f"margin is {margin!s:.40}; it takes a number of at least 0, or one for each of the {rows.shape[1]} inputs"
+            raise DomainError(msg)
+        return cls(rows.min(axis=0) - wider, rows.max(axis=0) + wider)
 
     @property
     def box(self) -> "Box":

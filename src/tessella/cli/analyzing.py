@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.groups import Printing, Reading, Where, grouped
+from tessella.cli.groups import Printing, Reading, grouped
 from tessella.cli.later import brackets, drawing
 from tessella.cli.milp import app
 from tessella.cli.options import (
@@ -19,6 +19,7 @@ from tessella.cli.options import (
     check_output,
     titled,
 )
+from tessella.cli.where import Where
 from tessella.errors import FileError, OptionError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.groups import Printing, Ranges, Reading, Sureness, Where, grouped
-from tessella.cli.later import drawing
+from tessella.cli.groups import Printing, Ranges, Reading, Sureness, grouped
+from tessella.cli.later import drawing, unions
 from tessella.cli.options import (
     CheckpointOption,
     CountMethodOption,
@@ -23,13 +23,16 @@ from tessella.cli.options import (
     titled,
     whole_numbers,
 )
+from tessella.cli.where import Where
 from tessella.errors import OptionError
 from tessella.methods import CountMethod, Method
 from tessella.result import SCHEMA, Bound, Side
 
 if TYPE_CHECKING:
-    from tessella.domain import Box
+    from tessella.domain import Domain
     from tessella.network import Network
+
+_LEAST_SECONDS = 1e-3  # for the last of several boxes
 
 app = typer.Typer(
     name="tessella",
@@ -103,8 +106,7 @@ def upper(  # noqa: PLR0913  one parameter per option
             "goes with a model, not with --widths",
             count=count,
             method=method,
-            box=where.box,
-            property=where.property_file,
+            **where.given(),
             **reading.given(),
         )
         _upper_of_widths(whole_numbers(widths or "", "--widths"), as_json=printing.as_json, quiet=printing.quiet)
@@ -205,34 +207,47 @@ def count(  # noqa: PLR0913  one parameter per option
 
     A time limit or Ctrl-C ends with a bracket: proved lower and upper bounds.  With a checkpoint the same command goes on later.
 
+    The boxes of a property are counted one by one, then added up: the time is for all of them.
+
     Examples
     --------
         tessella count model.onnx --box 0,1
+
+        tessella count two_inputs.onnx --box 0,1,-2,2
+
+        tessella count model.onnx --box corners.csv
+
+        tessella count mnist.onnx --around image.npy --radius 0.03 --box 0,1 --mean 0.1307 --std 0.3081
 
         tessella count model.onnx --box 0,1 --seconds 60 --checkpoint run.db
 
         tessella count acasxu.onnx --property prop_1.vnnlib --json
     """
+    from tessella.counting.count import Status  # noqa: PLC0415  loads the compiler
+
     network = reading.network(model)
-    domain = where.needed(network)
+    domains = where.all_needed(network)
     check_least(workers=workers)
-    shown = printing.shown
-    title = titled(model, network, domain)
-    with drawing.live_bracket(title, shown=shown) as tick:
-        found = tessella.count(
-            network,
-            domain,
-            seconds=seconds,
-            workers=workers or None,
-            checkpoint=checkpoint,
-            progress=tick,
-            method=method,
-        )
-    if printing.as_json:
-        drawing.print_json({"model": model, **found.to_dict()})
-    else:
-        drawing.print_count(title, found, quiet=printing.quiet)
-    drawing.print_stop(found, checkpoint)
+    if checkpoint is not None and len(domains) > 1:
+        msg = f"--checkpoint goes with one box, and there are {len(domains)}; choose one with --property-box"
+        raise OptionError(msg)
+    shown, left, found = printing.shown, seconds, list[tessella.Count]()
+    for number, domain in enumerate(domains):
+        title = titled(model, network, domain)
+        share = None if left is None else left / (len(domains) - number)
+        with drawing.live_bracket(title, shown=shown) as tick:
+            options: dict[str, Any] = {"workers": workers or None, "checkpoint": checkpoint, "progress": tick, "method": method}
+            found.append(tessella.count(network, domain, seconds=share, **options))
+        left = left and max(left - found[-1].seconds, _LEAST_SECONDS)
+        if not printing.as_json:
+            drawing.print_count(title, found[-1], quiet=printing.quiet)
+        drawing.print_stop(found[-1], checkpoint)
+        if found[-1].status is Status.INTERRUPTED:
+            break
+    if len(domains) > 1:
+        unions.finish(model, found, domains, as_json=printing.as_json, quiet=printing.quiet)
+    elif printing.as_json:
+        drawing.print_json({"model": model, **found[0].to_dict()})
 
 
 @app.command()
@@ -297,7 +312,7 @@ def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
         drawing.print_bounds(bounds, f"{'-'.join(map(str, sizes))}: {sum(sizes[1:])} ReLUs, on any domain", quiet=quiet)
 
 
-def _described(model: str, network: "Network", domains: "tuple[Box, ...]") -> dict[str, Any]:
+def _described(model: str, network: "Network", domains: "tuple[Domain, ...]") -> dict[str, Any]:
     source = network.source
     return {
         "schema": SCHEMA,

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from tessella.cli.options import check_least
 from tessella.counting.count import Count, CountProgress, Status
-from tessella.domain import Box
+from tessella.domain import Domain
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.methods import CountMethod
 from tessella.network import Network
@@ -80,7 +80,7 @@ def print_gap(bounds: UpperBounds, closed: float | None) -> None:
     console().print(f"\nThe empirical bound lies {gain:.2f} bits under the configuration bound{share}.")
 
 
-def print_network(name: str, network: Network, domains: Sequence[Box]) -> None:
+def print_network(name: str, network: Network, domains: Sequence[Domain]) -> None:
     """Layers, totals, the import's check, and the domain."""
     columns = [("layer", True), ("inputs", True), ("ReLUs", True), ("linear", True), ("parameters", True), ("weights", False)]
     drawn = table(f"{name}: {network.shape}", columns)

@@ -11,13 +11,11 @@ from tessella.cli.later import drawing
 from tessella.cli.options import (
     AsJson,
     AtOption,
-    BoxOption,
     Confidence,
     Debug,
     FixedInputs,
     MethodOption,
     OutputName,
-    PropertyOption,
     Quiet,
     ReluOutput,
     SecondsPerUnit,
@@ -26,16 +24,13 @@ from tessella.cli.options import (
     SliceOption,
     ThroughOption,
     Workers,
-    need_domain,
-    read_domain,
-    read_domains,
     read_network,
     read_slice,
 )
 from tessella.methods import Method
 
 if TYPE_CHECKING:
-    from tessella.domain import Box
+    from tessella.domain import Domain
     from tessella.network import Network
     from tessella.slicing import Slice
     from tessella.stability import Stability
@@ -93,30 +88,6 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """On which inputs."""
-
-    box: BoxOption = None
-    property_file: PropertyOption = None
-
-    def domains(self, network: "Network") -> "tuple[Box, ...]":
-        """All boxes that are described; none if nothing is said."""
-        return read_domains(network, self.box, self.property_file)
-
-    def domain(self, network: "Network") -> "Box | None":
-        """The one box that is described, if any."""
-        return read_domain(network, self.box, self.property_file)
-
-    def needed(self, network: "Network") -> "Box":
-        """The one box that is described; there must be one."""
-        return need_domain(network, self.box, self.property_file)
-
-    def or_unit_cube(self, network: "Network") -> "Box":
-        """The one box that is described, or the unit cube."""
-        return self.domain(network) or tessella.Box.cube(0.0, 1.0, network.input_dim)
-
-
-@dataclass(frozen=True, slots=True)
 class Cut:
     """Along which slice."""
 
@@ -124,7 +95,7 @@ class Cut:
     at: AtOption = None
     through: ThroughOption = None
 
-    def slice(self, network: "Network", domain: "Box") -> "Slice | None":
+    def slice(self, network: "Network", domain: "Domain") -> "Slice | None":
         """The slice that is described; None if none is."""
         return read_slice(network, domain, self.axes, self.at, self.through)
 
@@ -136,7 +107,7 @@ class Ranges:
     method: MethodOption = Method.MILP
     seconds_per_unit: SecondsPerUnit = 10.0
 
-    def stability(self, network: "Network", domain: "Box", workers: int, *, shown: bool) -> "Stability":
+    def stability(self, network: "Network", domain: "Domain", workers: int, *, shown: bool) -> "Stability":
         """Which units are stable, shown while it is found."""
         if shown and self.method in {Method.LP, Method.MILP}:
             drawing.warn_of_compiling()

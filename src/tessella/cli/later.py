@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "brackets", "drawing"]
+__all__ = ["Later", "brackets", "drawing", "unions"]
 
 
 class Later:
@@ -30,6 +30,7 @@ class Later:
 
 
 if TYPE_CHECKING:
-    from tessella.cli import brackets, drawing
+    from tessella.cli import brackets, drawing, unions
 else:
-    brackets, drawing = Later("tessella.cli.brackets"), Later("tessella.cli.drawing")  # load rich, numpy and the compiler
+    # these load rich, numpy and the compiler
+    brackets, drawing, unions = (Later(f"tessella.cli.{name}") for name in ("brackets", "drawing", "unions"))

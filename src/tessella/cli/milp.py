@@ -9,7 +9,7 @@ import typer
 
 import tessella
 from tessella.cli.commands import app
-from tessella.cli.groups import Printing, Ranges, Reading, Where, grouped
+from tessella.cli.groups import Printing, Ranges, Reading, grouped
 from tessella.cli.later import drawing
 from tessella.cli.options import (
     Confidence,
@@ -28,6 +28,7 @@ from tessella.cli.options import (
     titled,
     whole_numbers,
 )
+from tessella.cli.where import Where
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def mipbound(  # noqa: PLR0913  one parameter per option
         "solver": read_solver(solver),
     }
     if is_problem(model):
-        refuse("goes with a network, not with a problem", box=where.box, property=where.property_file, **reading.given())
+        refuse("goes with a network, not with a problem", **where.given(), **reading.given())
         names = None if variables is None else [name.strip() for name in variables.split(",")]
         title, bound = os.path.basename(model), partial(tessella.mipbound_model, model, names, **given)
     else:

@@ -11,18 +11,12 @@ from tessella.errors import FileError, OptionError
 from tessella.methods import CountMethod, Method
 
 if TYPE_CHECKING:
-    from tessella.domain import Box
+    from tessella.domain import Domain
     from tessella.network import Floats, Network
     from tessella.slicing import Slice
     from tessella.solvers.base import LazySolver
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
-BoxOption = Annotated[
-    str | None, typer.Option("--box", metavar="LOW,HIGH", help="The interval of every input, such as 0,1.", show_default=False)
-]
-PropertyOption = Annotated[
-    str | None, typer.Option("--property", metavar="FILE", help="A .vnnlib file whose input box to use.", show_default=False)
-]
 ShapeOption = Annotated[
     str | None,
     typer.Option(
@@ -153,8 +147,8 @@ def read_network(
     shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
     fixed = dict(map(_fixed_input, inputs)) if inputs else None
     network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output, inputs=fixed)
-    for note in network.source.notes if network.source else ():
-        typer.echo(f"Note: {note}.", err=True)
+    for text in network.source.notes if network.source else ():
+        note(text)
     return network
 
 
@@ -169,46 +163,12 @@ def _fixed_input(text: str) -> "tuple[str, Floats]":
     return name, read_array(path)
 
 
-def read_domains(network: "Network", box: str | None, property_file: str | None) -> "tuple[Box, ...]":
-    """The boxes that --box or --property describe; none if neither is given."""
-    from tessella.domain import check_fit  # noqa: PLC0415  loads numpy
-
-    if box is not None and property_file is not None:
-        msg = "give either --box or --property, not both"
-        raise OptionError(msg)
-    domains: tuple[Box, ...] = ()
-    if property_file is not None:
-        domains = tessella.load_domains(property_file)
-    if box is not None:
-        ends = _numbers(box, "--box")
-        if len(ends) != 2:
-            msg = f"--box takes the ends of an interval, such as 0,1; got {box!r}"
-            raise OptionError(msg)
-        domains = (tessella.Box.cube(ends[0], ends[1], network.input_dim),)
-    for domain in domains:
-        check_fit(network, domain)
-    return domains
+def note(text: str) -> None:
+    """Say on stderr what a reader should know."""
+    typer.echo(f"Note: {text}.", err=True)
 
 
-def read_domain(network: "Network", box: str | None, property_file: str | None) -> "Box | None":
-    """The one box that is described, if any."""
-    domains = read_domains(network, box, property_file)
-    if len(domains) > 1:
-        msg = f"{property_file}: has {len(domains)} input boxes ('tessella show' lists them); one box at a time can be given with --box"
-        raise OptionError(msg)
-    return domains[0] if domains else None
-
-
-def need_domain(network: "Network", box: str | None, property_file: str | None) -> "Box":
-    """The one box that is described; there must be one."""
-    domain = read_domain(network, box, property_file)
-    if domain is None:
-        msg = "say which inputs to consider: --box 0,1 or --property file.vnnlib"
-        raise OptionError(msg)
-    return domain
-
-
-def read_slice(network: "Network", domain: "Box", axes: str | None, at: str | None, through: str | None) -> "Slice | None":
+def read_slice(network: "Network", domain: "Domain", axes: str | None, at: str | None, through: str | None) -> "Slice | None":
     """The slice that options describe; None if they describe none."""
     from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
 
@@ -231,11 +191,11 @@ def _point(text: str) -> Any:
     if Path(text).suffix.lower() in {".csv", ".npy", ".npz"}:
         return read_points(text)[0]
     try:
-        numbers = [float(part) for part in text.split(",")]
+        values = [float(part) for part in text.split(",")]
     except ValueError as error:
         msg = f"--at takes one number, one per input, or a file of points; got {text!r:.80}"
         raise OptionError(msg) from error
-    return numbers if len(numbers) > 1 else numbers[0]
+    return values if len(values) > 1 else values[0]
 
 
 def read_solver(name: str | None) -> "LazySolver | None":
@@ -257,7 +217,7 @@ def check_least(least: int = 0, **given: int) -> None:
             raise OptionError(msg)
 
 
-def titled(model: str, network: "Network", domain: "Box") -> str:
+def titled(model: str, network: "Network", domain: "Domain") -> str:
     """The heading of an answer."""
     return f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
 
@@ -294,7 +254,8 @@ def whole_numbers(text: str, option: str) -> list[int]:
         raise OptionError(msg) from error
 
 
-def _numbers(text: str, option: str) -> list[float]:
+def numbers(text: str, option: str) -> list[float]:
+    """Numbers separated by commas."""
     try:
         return [float(part) for part in text.split(",")]
     except ValueError as error:

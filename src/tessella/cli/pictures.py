@@ -9,7 +9,7 @@ import typer
 
 import tessella
 from tessella.cli.analyzing import app
-from tessella.cli.groups import Cut, Printing, Reading, Sureness, Where, grouped
+from tessella.cli.groups import Cut, Printing, Reading, Sureness, grouped
 from tessella.cli.later import brackets, drawing
 from tessella.cli.options import (
     Model,
@@ -17,9 +17,11 @@ from tessella.cli.options import (
     check_output,
     titled,
 )
+from tessella.cli.where import Where
 from tessella.errors import FileError
 
 if TYPE_CHECKING:
+    from tessella.domain import Domain
     from tessella.slicing import Slice
 
 _FORMATS = (".svg", ".png", ".pdf")
@@ -91,6 +93,7 @@ def plot(  # noqa: PLR0913  one parameter per option
         typer.echo(f"{figure.axes[0].get_title()}{of_whole}")
         if unasked:
             typer.echo(f"{DEFAULT_PLANE}; --slice or --through choose another.")
+        _tell_domain(domain, where)
         typer.echo(f"{output}: {_size(output)}")
 
 
@@ -150,7 +153,14 @@ def report(  # noqa: PLR0913  one parameter per option
         typer.echo(output)
     else:
         brackets.print_analysis(title, found)
+        _tell_domain(domain, where)
         typer.echo(f"\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
+
+
+def _tell_domain(domain: "Domain", where: Where) -> None:
+    """Say which inputs were considered if nobody said which to."""
+    if not where.is_given:
+        typer.echo(f"No domain was given: inputs are taken from {domain.describe()}; --box chooses another.")
 
 
 def _described(chosen: "Slice | None") -> dict[str, Any] | None:

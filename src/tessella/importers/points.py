@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from pathlib import Path
 from typing import Any, cast
 from zipfile import ZipFile
 
@@ -11,7 +12,10 @@ from tessella.errors import FileError
 from tessella.importers.door import existing_file, reading
 from tessella.network import Floats
 
+ARRAYS = (".csv", ".npy", ".npz")
+
 _LARGEST = 2**28  # bytes; points are few
+_NAMES = 100  # characters of a first line that may hold names
 
 
 def read_points(path: str | os.PathLike[str]) -> Floats:
@@ -32,12 +36,32 @@ def read_points(path: str | os.PathLike[str]) -> Floats:
     ...     read_points(file).tolist()
     [[0.0, 0.5], [1.0, 1.0]]
     """
+    arrays = read_arrays(path)
+    with reading(str(path), "a file of points"):
+        if "points" not in arrays and len(arrays) != 1:
+            msg = f"holds the arrays {', '.join(arrays)[:80] or 'none'}; one of the name points was expected"
+            raise FileError(msg)
+        points = arrays["points"] if "points" in arrays else next(iter(arrays.values()))
+        if points.ndim < 2:
+            msg = f"holds {points.dtype} of shape {points.shape}; one row of numbers per point was expected"
+            raise FileError(msg)
+        return points.reshape(len(points), -1)
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, Floats]:
+    """Read arrays of numbers by name; that of a ``.csv`` or ``.npy`` file has none, unless a first line says ``lower,upper``.
+
+    Parameters
+    ----------
+    path
+        A ``.csv``, ``.npy`` or ``.npz`` file.
+    """
     place = existing_file(path)
     if place.stat().st_size > _LARGEST:
         msg = f"{path}: is too large for a file of points"
         raise FileError(msg)
     suffix = place.suffix.lower()
-    if suffix not in {".csv", ".npy", ".npz"}:
+    if suffix not in ARRAYS:
         msg = f"{path}: is of no known kind; points are read from .csv, .npy or .npz"
         raise FileError(msg)
     with reading(str(path), f"a {suffix} file of points"), warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -45,25 +69,28 @@ def read_points(path: str | os.PathLike[str]) -> Floats:
         if suffix == ".npz" and sum(part.file_size for part in ZipFile(place).infolist()) > _LARGEST:
             msg = "would unpack to more than a file of points should hold"
             raise FileError(msg)
-        if suffix == ".csv":
-            points: Any = np.loadtxt(place, delimiter=",", ndmin=2, dtype=np.float64)
-        else:
-            points = _array(np.load(place, allow_pickle=False))
-        if points.dtype.kind not in "biuf" or points.ndim < 2 or not points.size:
-            msg = f"holds {points.dtype} of shape {points.shape}; one row of numbers per point was expected"
-            raise FileError(msg)
-        return cast("Floats", points.reshape(len(points), -1).astype(np.float64))
+        arrays = _table(place) if suffix == ".csv" else _arrays(np.load(place, allow_pickle=False))
+        for values in arrays.values():
+            if values.dtype.kind not in "biuf" or not values.size:
+                msg = f"holds {values.dtype} of shape {values.shape}; one row of numbers per point was expected"
+                raise FileError(msg)
+        return {name: cast("Floats", values.astype(np.float64)) for name, values in arrays.items()}
 
 
-def _array(loaded: Any) -> Any:
+def _table(place: Path) -> dict[str, Any]:
+    """The rows of a table; its columns, if they are named lower and upper in a first line."""
+    with place.open(encoding="utf-8-sig") as file:
+        names = [name.strip().strip('"').lower() for name in file.readline(_NAMES).split(",")]
+    named = sorted(names) == ["lower", "upper"]
+    rows = np.loadtxt(place, delimiter=",", ndmin=2, dtype=np.float64, skiprows=int(named), encoding="utf-8-sig")
+    return dict(zip(names, rows.T, strict=True)) if named else {"": rows}
+
+
+def _arrays(loaded: Any) -> dict[str, Any]:
     if isinstance(loaded, np.ndarray):
-        return loaded
+        return {"": loaded}
     with loaded:
-        names = list(loaded.files)
-        if "points" not in names and len(names) != 1:
-            msg = f"holds the arrays {', '.join(names)[:80] or 'none'}; one of the name points was expected"
-            raise FileError(msg)
-        return loaded["points" if "points" in names else names[0]]
+        return {name: loaded[name] for name in loaded.files}
 
 
 def read_array(path: str | os.PathLike[str]) -> Floats:
