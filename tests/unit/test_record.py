@@ -80,6 +80,22 @@ def twice(outer: Outer, at: int) -> float:
 
 
 @apart
+def length_of(values: Vector) -> int:
+    if len(values) == 0:
+        raise ValueError("nothing to do")  # noqa: EM101, TRY003  compiled
+    return len(values)
+
+
+@by_address
+def counted(values: Vector) -> int: ...
+
+
+@apart
+def through(values: Vector, place: int) -> int:
+    return counted(place, values) if place else length_of(values)
+
+
+@apart
 def both(values: Singles, numbers: Whole) -> tuple[float, int]:
     return float(values[0]), numbers[0]
 
@@ -124,6 +140,14 @@ def test_a_step_is_whatever_function_has_its_annotations(outer):
     assert twice(outer, 1) == pytest.approx(-2.0 * found)
     with pytest.raises(TypeError, match="another signature"):
         address_of(step, both)
+
+
+@pytest.mark.parametrize("place", [False, True])
+def test_exceptions_come_through_a_jump(place):
+    at = address_of(counted, length_of) if place else 0
+    assert through(np.ones(2), at) == 2
+    with pytest.raises(ValueError, match="nothing to do"):
+        through(np.ones(0), at)
 
 
 def test_what_is_not_there_is_an_empty_record():

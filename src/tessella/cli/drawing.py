@@ -261,19 +261,6 @@ def print_note(found: Stability) -> None:
         typer.echo(text, err=True)
 
 
-def warn_of_compiling() -> None:
-    """Say why the first run on a machine takes longer."""
-    from tessella.kernel import simplex  # noqa: PLC0415  loads the compiler
-    from tessella.kernel.compiling import is_compiled  # noqa: PLC0415
-
-    _warn(ready=is_compiled(simplex.solve), what="the LP kernel")
-
-
-def _warn(*, ready: bool, what: str) -> None:
-    if not ready:
-        typer.echo(f"Compiling {what}, once on this machine for networks of this kind (seconds to a minute) ...", err=True)
-
-
 @contextmanager
 def progress_bar(text: str, *, shown: bool) -> Generator[Tick]:
     """A bar on stderr, in a terminal only."""

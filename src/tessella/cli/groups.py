@@ -109,8 +109,6 @@ class Ranges:
 
     def stability(self, network: "Network", domain: "Domain", workers: int, *, shown: bool) -> "Stability":
         """Which units are stable, shown while it is found."""
-        if shown and self.method in {Method.LP, Method.MILP}:
-            drawing.warn_of_compiling()
         with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
             found = tessella.stability(
                 network, domain, method=self.method, seconds_per_unit=self.seconds_per_unit, executor=threads, progress=tick

@@ -1,15 +1,20 @@
-"""A linear program with a fixed matrix, solved again and again by the compiled kernel."""
+"""A linear program with a fixed matrix, solved again and again by the compiled simplex."""
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from tessella.kernel import simplex
+from tessella.kernel.simplex.solving import solve
+from tessella.kernel.simplex.state import OPTIMAL, PRUNED, STOPPED, Simplex
 from tessella.network import Floats
 
 Basis = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 EMPTY: Basis = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+
+_SMALL = 20_000  # entries of a matrix up to which memory is shared
+_KEPT = 16  # shapes that a thread keeps memory for
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Outcome:
 
 
 class Program:
-    """Rows over boxed variables; holds the scratch memory, so one program serves one thread.
+    """Rows over boxed variables.  A large program holds the memory for its solves, so it serves one thread.
 
     Parameters
     ----------
@@ -61,17 +66,13 @@ class Program:
     (2.5, [1.0, 0.5])
     """
 
+    functions = (solve,)
+    """The compiled functions that it calls."""
+
     def __init__(self, matrix: Floats) -> None:
-        """Allocate scratch for this matrix."""
+        """Small programs are made all the time, so they use memory of their thread."""
         self.matrix = np.ascontiguousarray(matrix, dtype=np.float64)
-        rows, columns = self.matrix.shape
-        size = min(rows, columns) + 1
-        self._square = np.zeros((2, size, size))
-        self._vectors = np.zeros((5, rows + columns))
-        rng = np.random.default_rng(columns)
-        self._noise = rng.uniform(0.5, 1.0, columns) * rng.choice((-1.0, 1.0), columns)
-        self._marks = np.zeros((2, rows + columns), dtype=np.int64)
-        self._lists = np.zeros((2, size), dtype=np.int64)
+        self._own = Simplex.of(self.matrix) if self.matrix.size > _SMALL else None
 
     def maximise(  # noqa: PLR0913, PLR0917  the problem's own parts
         self,
@@ -97,31 +98,46 @@ class Program:
         most
             Stop after this many iterations.
         """
-        rows, columns = self.matrix.shape
-        tight, basic = self._lists
-        count = len(basis[0])
-        tight[:count], basic[:count] = basis
-        y, x, values = np.zeros(rows), np.zeros(columns), np.zeros(rows)
-        status, count, iterations, bound = simplex.solve(
-            self.matrix,
-            objective,
-            lower,
-            upper,
-            row_lower,
-            row_upper,
-            tight,
-            basic,
-            count,
-            self._noise,
-            self._square,
-            self._vectors,
-            self._marks,
-            y,
-            x,
-            values,
-            cutoff,
-            200 + 20 * (rows + 10) if most is None else most,
+        simplex, count = self._own or _shared(self.matrix), len(basis[0])
+        problem, state = simplex.problem, simplex.state
+        problem.costs[:], problem.lower[:], problem.upper[:] = objective, lower, upper
+        problem.row_lower[:], problem.row_upper[:] = row_lower, row_upper
+        state.tight[:count], state.basic[:count] = basis
+        state.size, simplex.cutoff = count, cutoff
+        simplex.most = 200 + 20 * (len(self.matrix) + 10) if most is None else most
+        status = solve(simplex)
+        return Outcome(
+            simplex.bound,
+            status == OPTIMAL,
+            status == PRUNED,
+            status == STOPPED,
+            state.point.copy(),
+            state.rows.copy(),
+            state.multipliers.copy(),
+            (state.tight[: state.size].copy(), state.basic[: state.size].copy()),
+            simplex.iterations,
         )
-        found: Basis = (tight[:count].copy(), basic[:count].copy())
-        kinds = (status == simplex.OPTIMAL, status == simplex.PRUNED, status == simplex.STOPPED)
-        return Outcome(bound, *kinds, x, values, y, found, iterations)
+
+
+class _Memory(threading.local):
+    """What the small programs of one thread use in turn, by shape; the last used is the last."""
+
+    def __init__(self) -> None:
+        self.by_shape = dict[tuple[int, ...], Simplex]()
+
+
+_memory = _Memory()
+
+
+def _shared(matrix: Floats) -> Simplex:
+    """The thread's memory for a small program."""
+    kept = _memory.by_shape
+    simplex = kept.pop(matrix.shape, None)
+    if simplex is None:
+        simplex = Simplex.of(matrix)
+        if len(kept) >= _KEPT:
+            del kept[next(iter(kept))]
+    elif simplex.problem.matrix is not matrix:
+        simplex.problem.matrix = matrix
+    kept[matrix.shape] = simplex
+    return simplex

@@ -14,7 +14,7 @@ inside a loop costs nothing.
 """
 
 from functools import cache
-from typing import Annotated, Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -185,16 +185,24 @@ class Record:
     """
 
     _kind: ClassVar[Any] = None
-    _wholes: Any
-    _floats: Any
+    _layout: dict[str, "_Field"]
+    _wholes: memoryview
+    _floats: memoryview
 
     def __init__(self, **given: Any) -> None:
         """Note where the arrays lie."""
-        kind = self.kind()
+        kind, layout = self.kind(), _layout_of(type(self))
         words = np.zeros(kind.size // _WORD, dtype=np.int64)
-        self.__dict__.update(_wholes=words, _floats=words.view(np.float64), _address=int(words.ctypes.data))
-        for name, field in kind.fields.items():
-            if name not in given and isinstance(field, types.Array | RecordType):
+        wholes = words.data
+        self.__dict__.update(
+            _words=words,
+            _wholes=wholes,
+            _floats=wholes.cast("B").cast("d"),
+            _address=int(words.ctypes.data),
+            _layout=layout,
+        )
+        for name, field in layout.items():
+            if field.is_fixed and name not in given:
                 msg = f"{type(self).__name__} needs {name}"
                 raise TypeError(msg)
         for name, value in given.items():
@@ -221,45 +229,26 @@ class Record:
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Change a number; or an array or a record, between two calls of compiled code."""
-        kind = self.kind().fields.get(name)
-        if kind is None:
+        field = self._layout.get(name)
+        if field is None:
             msg = f"{type(self).__name__} has no field {name}"
             raise AttributeError(msg)
-        at: int = self.kind().places[name] // _WORD
-        wholes, floats = self._wholes, self._floats
-        if isinstance(kind, types.Array):
-            if value.dtype != np.dtype(str(kind.dtype)) or value.ndim != kind.ndim or not value.flags.c_contiguous:
-                msg = f"{name} of {type(self).__name__} is {value.dtype} with {value.ndim} dimensions; it must be {kind}"
+        at = field.at
+        if field.dtype is not None:
+            if value.dtype != field.dtype or value.ndim != field.kind.ndim or not value.flags.c_contiguous:
+                msg = f"{name} of {type(self).__name__} is {value.dtype} with {value.ndim} dimensions; it must be {field.kind}"
                 raise TypeError(msg)
-            wholes[at : at + _words(kind)] = (
-                0,
-                0,
-                value.size,
-                value.itemsize,
-                value.ctypes.data,
-                *value.shape,
-                *value.strides,
-            )
+            described = (0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides)
+            for i, word in enumerate(described, start=at):
+                self._wholes[i] = word
             self.__dict__[name] = value
-        elif isinstance(kind, RecordType):
-            wholes[at] = value._address  # noqa: SLF001
+        elif field.is_fixed:
+            self._wholes[at] = value._address  # noqa: SLF001
             self.__dict__[name] = value
-        elif kind is float64:
-            floats[at] = value
+        elif field.kind is float64:
+            self._floats[at] = value
         else:
-            wholes[at] = value
-
-    def __getattr__(self, name: str) -> Any:
-        """A number; arrays and records are found before this is asked."""
-        kind = type(self).kind()
-        field = kind.fields.get(name)
-        if field is None:
-            raise AttributeError(name)
-        at = kind.places[name] // _WORD
-        wholes, floats = self._wholes, self._floats
-        if field is float64:
-            return float(floats[at])
-        return bool(wholes[at]) if field is boolean else int(wholes[at])
+            self._wholes[at] = int(value)
 
     @property
     def nbytes(self) -> int:
@@ -284,6 +273,37 @@ class Record:
         """A copy with other fields; arrays are shared."""
         kept = {name: getattr(self, name) for name in self.kind().fields}
         return type(self)(**{**kept, **changes})
+
+
+class _Field(NamedTuple):
+    """A field of a record: at which word it is, its type in compiled code, what numpy calls an array's entries, and whether compiled code leaves it alone, as arrays and records."""
+
+    at: int
+    kind: Any
+    dtype: Any
+    is_fixed: bool
+
+
+@cache
+def _layout_of(cls: type[Record]) -> dict[str, _Field]:
+    """The fields of a class of records; from now on, its numbers can be read by their names."""
+    kind, layout = cls.kind(), dict[str, _Field]()
+    for name, field in kind.fields.items():
+        dtype = np.dtype(str(field.dtype)) if isinstance(field, types.Array) else None
+        layout[name] = _Field(kind.places[name] // _WORD, field, dtype, isinstance(field, types.Array | RecordType))
+        if not layout[name].is_fixed:
+            setattr(cls, name, _number(layout[name]))
+    return layout
+
+
+def _number(field: _Field) -> property:
+    """What reads a number of a record."""
+    at = field.at
+    if field.kind is float64:
+        return property(lambda record: record._floats[at])  # noqa: SLF001
+    if field.kind is boolean:
+        return property(lambda record: bool(record._wholes[at]))  # noqa: SLF001
+    return property(lambda record: record._wholes[at])  # noqa: SLF001
 
 
 @cache

@@ -56,6 +56,8 @@ def optimise(  # noqa: PLR0913  one parameter per option
     if rows * (rows // 2 + network.input_dim) > _LARGEST:
         progress(len(undecided))
         return (low, high), len(undecided), False
+    if len(undecided):
+        _load()
     batches = [undecided[place : place + _BATCH] for place in range(0, len(undecided), _BATCH)]
     stop, late, left = Stop(), 0, len(undecided)
     tasks = [(network, domain, list(known), batch, low[batch], high[batch], branch, seconds, stop) for batch in batches]
@@ -69,6 +71,14 @@ def optimise(  # noqa: PLR0913  one parameter per option
         stop.asked = True
         return (low, high), late + left, True
     return (low, high), late, False
+
+
+def _load() -> None:
+    """Load what a search calls, compiled if need be, before units are worked on side by side."""
+    from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.program import Program  # noqa: PLC0415
+
+    warming.load(Program.functions)
 
 
 def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain values
