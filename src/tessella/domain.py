@@ -1,7 +1,7 @@
 """Where inputs come from: a box, or a polytope inside one; both may be unbounded, up to all of space."""
 
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,10 @@ class Box:
     lower: Floats
     upper: Floats
     dim: int = 0
+
+    if TYPE_CHECKING:  # what may be given; the fields are what is kept
+
+        def __init__(self, lower: npt.ArrayLike, upper: npt.ArrayLike, dim: int = 0) -> None: ...
 
     def __post_init__(self) -> None:
         """Validate, broadcast, and make read-only."""
@@ -258,6 +262,12 @@ class Polytope:
     box: Box = None  # pyright: ignore[reportAssignmentType]  computed where it is left out
     tolerances: Tolerances = DEFAULT
     _centre: Floats = field(init=False, repr=False, default=None)  # pyright: ignore[reportAssignmentType]  computed
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, matrix: npt.ArrayLike, offset: npt.ArrayLike, box: Box | None = None, tolerances: Tolerances = DEFAULT
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         """Validate, find the box if there is none, and find an interior point."""

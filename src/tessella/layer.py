@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -116,6 +116,16 @@ class Layer:
     bias: Floats
     rectified: Mask = True  # pyright: ignore[reportAssignmentType]  a scalar is broadcast on the way in
     slope: Floats = 0.0  # pyright: ignore[reportAssignmentType]  so is this one
+
+    if TYPE_CHECKING:  # what may be given; the fields are what is kept
+
+        def __init__(
+            self,
+            weight: npt.ArrayLike | Sparse,
+            bias: npt.ArrayLike,
+            rectified: npt.ArrayLike = True,  # noqa: FBT002
+            slope: npt.ArrayLike = 0.0,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         """Validate, copy, and make read-only."""
