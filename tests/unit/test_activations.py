@@ -1,4 +1,4 @@
-"""Activations written as ReLUs and linear values compute what they should, with as many units as they should have."""
+"""Activations written as units with slopes, ReLUs and linear values compute what they should, with as many units as they should have."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,8 @@ def dense(trace, tensor, rows, seed=0):
 def test_leaky(slope):
     net = traced((12,), lambda trace, x: leaky(trace, x, slope))
     np.testing.assert_allclose(net(POINTS), np.where(POINTS > 0, POINTS, slope * POINTS), rtol=1e-12, atol=1e-12)
-    assert net.relus == 12
+    assert net.relus == np.broadcast_to(np.asarray(slope) != 1.0, 12).sum()  # an element with a slope of one is linear
+    assert net.layers[0].slope.tolist() == np.broadcast_to(slope, 12).tolist()
 
 
 def test_a_slope_of_one_is_no_unit():
@@ -46,11 +47,26 @@ def test_a_slope_of_one_is_no_unit():
     assert net.relus == 0
 
 
-def test_a_leaky_layer_carries_no_more_than_it_has_units():
-    net = traced((12,), lambda trace, x: dense(trace, leaky(trace, dense(trace, x, 5), 0.1), 7))
-    assert [layer.linear_units for layer in net.layers] == [5, 7]
+def test_a_leaky_layer_carries_nothing():
     net = traced((3,), lambda trace, x: dense(trace, leaky(trace, dense(trace, x, 5), 0.1), 7))
-    assert [layer.linear_units for layer in net.layers] == [3, 7]
+    assert [(layer.relus, layer.linear_units) for layer in net.layers] == [(5, 0), (0, 7)]
+    assert net.leaky_units == 5
+
+
+def test_what_reads_a_leaky_value_later_is_carried():
+    def build(trace, x):
+        first = leaky(trace, dense(trace, x, 4), np.array([0.1, -1.0, 1.0, 0.0]), "PReLU")
+        return trace.add(trace.relu(dense(trace, first, 4, seed=1)), first)
+
+    net, points = traced((12,), build), POINTS
+    values = dense(Trace((12,)), Trace((12,)).input, 4)
+    before = points @ values.terms[next(iter(values.terms))].toarray().T + values.constant
+    first = np.where(before > 0.0, before, before * [0.1, -1.0, 1.0, 0.0])
+    rng = np.random.default_rng(1)
+    expected = np.maximum(first @ rng.standard_normal((4, 4)).T + rng.standard_normal(4), 0.0) + first
+    np.testing.assert_allclose(net(points), expected, rtol=1e-12, atol=1e-12)
+    assert [(layer.relus, layer.linear_units) for layer in net.layers] == [(3, 1), (4, 4), (0, 4)]
+    assert dict(net.source.units) == {"PReLU": 3, "ReLU": 4}
 
 
 def test_the_rest():

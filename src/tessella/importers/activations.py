@@ -1,8 +1,8 @@
-"""Piecewise-linear activations, written as ReLUs and linear values.
+"""Piecewise-linear activations, written as units with slopes, ReLUs and linear values.
 
-Each comparison is one ReLU, whose two sides are the two outcomes:
+``x`` where it is positive and ``slope * x`` elsewhere is a unit with that slope on its inactive side.  Of the others, each comparison is one ReLU, whose two sides are
+the two outcomes:
 
-- a slope below zero, ``x -> x`` where x > 0 and ``slope * x`` elsewhere: ``slope * x + (1 - slope) * ReLU(x)``;
 - the larger of two: ``max(a, b) = b + ReLU(a - b)``;
 - the largest of many: a tournament of such comparisons in the order of the elements, the winners of one round compared in the next.
 
@@ -34,8 +34,7 @@ def leaky(trace: Trace, tensor: Tensor, slope: npt.ArrayLike, kind: str = _LEAKY
         return trace.relu(tensor)
     if (slopes == 1.0).all():
         return tensor
-    tensor = trace.held(tensor)
-    return trace.add(tensor.scale(slopes), trace.relu(tensor, kind).scale(1.0 - slopes))
+    return trace.relu(tensor, kind, slopes)
 
 
 def absolute(trace: Trace, tensor: Tensor) -> Tensor:

@@ -53,6 +53,8 @@ class Signal:
         What it is computed from; None for the input.
     kind
         What its units are, such as ``"ReLU"``; empty for linear ones.
+    slope
+        Of each element, what its unit multiplies with where it is not active; None for 0.  An element with the slope 1 is linear.
     junction
         Whether it may be replaced by its definition where that is read in its own layer.
     number
@@ -63,13 +65,20 @@ class Signal:
     layer: int
     definition: "Tensor | None" = None
     kind: str = ""
+    slope: Floats | None = None
     junction: bool = False
     number: int = 0
 
     @property
     def rectified(self) -> bool:
-        """Whether a ReLU follows."""
+        """Whether a ReLU follows, or a leaky one."""
         return bool(self.kind)
+
+    def slopes(self, *, carried: bool = False) -> Floats:
+        """What each element's unit multiplies with where it is not active: 1 if it is linear, or only carried on."""
+        if carried or not self.rectified:
+            return np.ones(self.size)
+        return np.zeros(self.size) if self.slope is None else self.slope
 
     @property
     def level(self) -> int:
@@ -239,17 +248,17 @@ class Trace:
         self._input = Signal(prod(shape), 0)
         self.input = self._read(self._input, shape)
 
-    def _signal(self, tensor: Tensor, *, kind: str = "", junction: bool = False) -> Tensor:
+    def _signal(self, tensor: Tensor, *, kind: str = "", slope: Floats | None = None, junction: bool = False) -> Tensor:
         """Give a tensor units of its own."""
         self._signals += 1
-        signal = Signal(tensor.size, tensor.level + 1, tensor, kind, junction, self._signals)
+        signal = Signal(tensor.size, tensor.level + 1, tensor, kind, slope, junction, self._signals)
         return self._read(signal, tensor.shape)
 
     @staticmethod
     def _read(signal: Signal, shape: tuple[int, ...]) -> Tensor:
         return Tensor(shape, {signal: identity(signal.size)}, np.zeros(signal.size))
 
-    def relu(self, tensor: Tensor, kind: str = RELU) -> Tensor:
+    def relu(self, tensor: Tensor, kind: str = RELU, slope: npt.ArrayLike | None = None) -> Tensor:
         """Rectify every element.
 
         Parameters
@@ -258,8 +267,14 @@ class Trace:
             What to rectify.
         kind
             What the model itself calls these units; `Source.units` counts them by it.
+        slope
+            What elements are multiplied with where they are not positive, broadcasting; None for 0.
         """
-        return self._signal(tensor, kind=kind)
+        if slope is None:
+            return self._signal(tensor, kind=kind)
+        tensor = tensor.expand(broadcast_shapes(tensor.shape, np.shape(slope)))
+        slopes = np.broadcast_to(np.asarray(slope, dtype=np.float64), tensor.shape).ravel()
+        return self._signal(tensor, kind=kind, slope=slopes)
 
     def held(self, tensor: Tensor) -> Tensor:
         """The same values, to be read in a later layer too: as units of their own, if these are fewer than what the values are computed from."""
@@ -365,7 +380,7 @@ class _Layout:
         """How many units there are of each kind, those of no kind being linear."""
         counts = Counter[str]()
         for signal, _ in (pair for pairs in self.computes.values() for pair in pairs):
-            counts[signal.kind] += signal.size
+            counts[signal.kind] += int((signal.slopes() != 1.0).sum())
         return tuple((kind, count) for kind, count in sorted(counts.items()) if kind)
 
     def network(self) -> Network:
@@ -377,9 +392,9 @@ class _Layout:
             rows = [[definition.terms.get(signal) for signal in held] for _, definition in computed]
             rows += [[identity(signal.size) if other is signal else None for other in held] for signal in carried]
             bias = [definition.constant for _, definition in computed] + [np.zeros(signal.size) for signal in carried]
-            mask = [np.full(signal.size, signal.rectified and signal not in carried) for signal in held_now]
+            slopes = np.concatenate([signal.slopes(carried=signal in carried) for signal in held_now])
             weight = stacked(rows, [signal.size for signal in held_now], [signal.size for signal in held])
-            layers.append(Layer(_compact(weight), np.concatenate(bias), np.concatenate(mask)))
+            layers.append(Layer(_compact(weight), np.concatenate(bias), slopes != 1.0, slopes))
             held = held_now
         return Network(tuple(layers))
 
