@@ -78,13 +78,17 @@ def block_diagonal(blocks: Sequence[Sparse]) -> Sparse:
 
 
 def stacked(blocks: Sequence[Sequence[Sparse | None]], heights: Sequence[int], widths: Sequence[int]) -> Sparse:
-    """One matrix from blocks; None is a block of zeros."""
+    """One matrix from blocks; None is a block of zeros.  A block that is all there is comes back as it is: some fill half of the memory."""
     zeros = _scipy().csr_array
+    if len(heights) == len(widths) == 1 and blocks[0][0] is not None:
+        return blocks[0][0]
     bands = [
-        _scipy().hstack([zeros((height, width)) if block is None else block for block, width in zip(row, widths, strict=True)])
+        _scipy().hstack(
+            [zeros((height, width)) if block is None else block for block, width in zip(row, widths, strict=True)], format="csr"
+        )
         for row, height in zip(blocks, heights, strict=True)
     ]
-    return _scipy().vstack(bands, format="csr")
+    return _scipy().vstack(bands, format="csr") if len(bands) > 1 else bands[0]
 
 
 def windows(  # noqa: PLR0913  as many as the operator has
@@ -177,7 +181,9 @@ def convolution(  # noqa: PLR0913  as many as the operator has
     columns = (channel * size + index[where, place]).ravel()
     order = np.lexsort((columns, np.broadcast_to(where, (per_group, len(where))).ravel()))
     per_row = per_group * np.bincount(where, minlength=count)
-    data = np.stack([filters[:, place].ravel()[order] for filters in weight.reshape(outputs, per_group, -1)])
+    data = np.empty((outputs, len(order)))
+    for row, filters in zip(data, weight.reshape(outputs, per_group, -1), strict=True):
+        row[:] = filters[:, place].ravel()[order]
     first = (np.arange(outputs) // (outputs // groups)) * per_group * size
     reads = columns[order].astype(np.int32) + first.astype(np.int32)[:, None]
     starts = np.concatenate([[0], np.cumsum(np.tile(per_row, outputs))])

@@ -422,7 +422,9 @@ def _expand(tensor: Tensor, layer: int) -> Tensor:
 
 def _compact(weight: Sparse) -> Sparse | Floats:
     """Dense where that is as well."""
-    weight.eliminate_zeros()
+    if not weight.data.all():
+        weight = weight.copy()  # its numbers may be those of another matrix as well
+        weight.eliminate_zeros()
     elements = weight.shape[0] * weight.shape[1]
     sparse_enough = elements > _DENSE_BELOW and weight.nnz < _SPARSE_BELOW * elements
     return weight if sparse_enough else weight.toarray()
