@@ -232,7 +232,7 @@ class _Reading:
         operator = OPERATORS[proto.op_type]
         for place in operator.fixed(len(kinds)):
             if place < len(kinds) and kinds[place] is not Kind.CONSTANT:
-                raise self._refusal(position, f"input {place} depends on the network's input; a constant was expected")
+                raise self._refusal(position, _unfit(proto.op_type, place))
         if sum(kinds[place] is Kind.LINEAR for place in operator.factors if place < len(kinds)) > 1:
             raise self._refusal(position, "multiplies two values that both depend on the input; that is not piecewise linear")
         if Kind.TRUTH in kinds:
@@ -282,6 +282,13 @@ class _Reading:
             "" if linear is None else f"; replace it, or read the network up to there by naming that tensor, output={linear!r}"
         )
         return UnsupportedOperator(f"{label(self._nodes, position)} {why}{advice}")
+
+
+def _unfit(operator: str, place: int) -> str:
+    what = {"Div": "divides by a value that depends", "Pow": "raises to a power that depends"}.get(operator)
+    if what is not None:
+        return f"{what} on the input; that is not piecewise linear"
+    return f"input {place} depends on the network's input; a constant was expected"
 
 
 def _why(operator: str) -> str:
