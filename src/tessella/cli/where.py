@@ -27,7 +27,7 @@ class Where:
         typer.Option(
             "--box",
             metavar="LOW,HIGH",
-            help="The interval of every input, such as 0,1; one interval per input, such as 0,1,-2,2; or a .csv, .npy or .npz file with the lower and the "
+            help="The interval of every input, such as 0,1, or -inf,inf for all of space; one interval per input, such as 0,1,-2,2; or a .csv, .npy or .npz file with the lower and the "
             "upper corner as rows or columns, or with data, of which the smallest box is taken.",
             show_default=False,
         ),
