@@ -24,7 +24,9 @@ class PreactivationBounds:
         How many units' intervals may be wider than the method could make them: time was up, Ctrl-C was pressed, or the
         layers before are too wide for the LP.
     seconds
-        Wall time spent.
+        Wall time spent, without compiling.
+    compile_seconds
+        Wall time that went into compiling and loading compiled code meanwhile.
     interrupted
         Whether Ctrl-C ended it early.
     """
@@ -35,6 +37,7 @@ class PreactivationBounds:
     unproved: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+    compile_seconds: float = 0.0
 
     def __post_init__(self) -> None:
         """Check the intervals and make them read-only."""

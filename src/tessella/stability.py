@@ -119,6 +119,7 @@ class Stability:
             **past,
             "method": self.bounds.method,
             "seconds": self.bounds.seconds,
+            "compile_seconds": self.bounds.compile_seconds,
             "unproved": self.bounds.unproved,
             "total": self.totals(),
             "layers": self.rows(),

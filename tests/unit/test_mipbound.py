@@ -455,3 +455,25 @@ def test_a_search_with_lazy_rows_ends_when_asked_and_raises_what_was_raised(solv
         solver.exhaust(model, fails)
     with pytest.raises(SolverError, match="no row was given"):
         solver.exhaust(model, lambda _: [])
+
+
+def test_all_that_repetitions_call_is_loaded_before_they_begin(monkeypatch):
+    """Many inputs, narrow layers: the last layers, as networks of their own, need the other linear program."""
+    from tessella.counting.search import Search
+    from tessella.kernel import warming
+    from tessella.probable.networks import Searching
+
+    rng = np.random.default_rng(2)
+    layers = [(rng.normal(size=(m, n)), 0.3 * rng.normal(size=m)) for n, m in itertools.pairwise([200, 6, 5, 4])]
+    network, domain = tessella.Network.from_arrays(layers, relu_output=True), tessella.Box.cube(-1, 1, 200)
+    known = tessella.stability(network, domain, method="linear")
+    job = Searching.of(known)
+    wanted = {function for tree in (job.tree, *job.tails) for function in Search.functions(tree)}
+    assert wanted > set(Search.functions(job.tree))  # the tails have few inputs
+    happened, load, worker = [], warming.load, Searching.worker
+    monkeypatch.setattr(warming, "load", lambda functions: happened.append(set(functions)) or load(functions))
+    monkeypatch.setattr(Searching, "worker", lambda self: happened.append("work") or worker(self))
+    found = tessella.mipbound(network, domain, stability=known, repetitions=2)
+    assert found.repetitions == 2
+    assert happened[0] >= wanted
+    assert set(happened[1:]) == {"work"}

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -24,18 +23,18 @@ from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
 from tessella.counting.schedule import prepare
-from tessella.domain import Box
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError, TessellaError
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.kernel import meter
 from tessella.methods import Method
-from tessella.network import Network
 from tessella.parallel import worker_count
 from tessella.partition.tree import Tree
+from tessella.probable.networks import Searching
 from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import MIPBoundStatus
+from tessella.probable.run import load
 from tessella.result import Side, format_count, format_duration, maps
 from tessella.seeds import generator
 from tessella.stability import Stability
@@ -377,7 +376,7 @@ def _mipbound(session: Session, why: str) -> None:
     if session.left <= 0.0:
         return
     with session.off_the_clock("the search"):
-        _prepare_search(Tree.of(_known(session)))
+        load(Searching.of(_known(session)))
     standing, confidence = session.standing, session.confidence(last=True)
     repetitions = repetitions_for(max(confidence, ALL_FEASIBLE))
     with session.step("mipbound", why) as found:
@@ -422,15 +421,8 @@ def _estimated(done: Estimate) -> str:
     return f"about {format_count(round(done.mean))}, at least {format_count(done.lower, Side.LOWER)}; {probes}"
 
 
-def _prepare_search(tree: Tree) -> None:
-    from tessella.counting.search import Search  # noqa: PLC0415  loads the compiler
-    from tessella.kernel import warming  # noqa: PLC0415
-
-    warming.load(Search.functions(tree))
-
-
-@cache
 def _prepare_programs() -> None:
-    """Load the linear programs over a box, by using them on a network that takes no time."""
-    net = Network.from_arrays([([[1.0], [1.0]], [0.0, -0.5]), ([[1.0, -1.0]], [-0.1])], relu_output=True)
-    find_stability(net, Box.cube(-1.0, 1.0, 1))
+    from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
+    from tessella.kernel.program import Program  # noqa: PLC0415
+
+    warming.load(Program.functions)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.analyzing import app
 from tessella.cli.groups import Cut, Printing, Reading, Sureness, grouped
 from tessella.cli.later import brackets, drawing
 from tessella.cli.options import (
@@ -17,6 +16,7 @@ from tessella.cli.options import (
     check_output,
     titled,
 )
+from tessella.cli.warm import app
 from tessella.cli.where import Where
 from tessella.errors import FileError
 

@@ -172,6 +172,11 @@ class Function:
             self.load()
 
     @property
+    def folder(self) -> str:
+        """Where it is kept; empty if it is not."""
+        return str(getattr(self._shelf(), "cache_path", "") or "")
+
+    @property
     def symbol(self) -> str:
         """The name by which callers jump to it."""
         return f"tessella.{self.name}"
@@ -229,6 +234,10 @@ def inlined(python: Any) -> Any:
     return _declare(python, is_apart=False, inline="always")
 
 
+registered = list["Apart"]()
+"""The package's functions apart, as its modules are loaded."""
+
+
 class Apart:
     """A compiled function that compiled callers jump to; from Python it is called like any other."""
 
@@ -238,6 +247,8 @@ class Apart:
         self.declared: Function = dispatcher.declared
         self.__doc__, self.__name__ = python.__doc__, python.__name__
         self._call = dispatcher
+        if python.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            registered.append(self)
 
         def typed(_: Any, *given: Any) -> Any:
             self.declared.link()

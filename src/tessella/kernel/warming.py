@@ -12,9 +12,10 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from importlib import import_module
+from pkgutil import walk_packages
 from time import perf_counter
 
-from tessella.kernel.functions import Apart, Function, Linking
+from tessella.kernel.functions import Apart, Function, Linking, registered
 from tessella.kernel.meter import making_ready, tell
 
 _TICK = 0.05  # seconds between looks at the helpers
@@ -31,6 +32,27 @@ def missing(functions: Iterable[Apart]) -> tuple[Function, ...]:
     """What would have to be compiled, of these functions and those they jump to; innermost first."""
     needed = dict.fromkeys(one for function in functions for one in function.declared.needed)
     return tuple(one for one in needed if not one.is_on_disk)
+
+
+def everything(*packages: str) -> tuple[Apart, ...]:
+    """All compiled functions of the package that anybody may call.
+
+    Parameters
+    ----------
+    packages
+        Where there are some: all their modules are imported.
+    """
+    for package in packages:
+        module = import_module(package)
+        for found in walk_packages(module.__path__, f"{package}."):
+            import_module(found.name)
+    return tuple(registered)
+
+
+def folder(functions: Iterable[Apart]) -> str:
+    """Where functions are kept; empty if they are not."""
+    places = {function.declared.folder for function in functions}
+    return "" if not places or "" in places else os.path.commonpath(places)
 
 
 def load(functions: Iterable[Apart], progress: Progress | None = None) -> float:

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from tessella.formulation.parity import Echelon, Parity, bits, exclusion, pariti
 from tessella.network import Floats, Mask
 from tessella.probable.search import Outcome
 from tessella.solvers.base import LazySolver, SolverStatus
+
+if TYPE_CHECKING:
+    from tessella.kernel.functions import Apart
 
 Confirm: TypeAlias = Callable[[Mask, Floats], bool]
 """Whether an assignment of the binary columns is one, given it and the solver's solution."""
@@ -127,6 +130,11 @@ class BySolver(ABC):
     def threads(self) -> int:
         """One: solvers call back into Python."""
         return 1
+
+    @property
+    def functions(self) -> "tuple[Apart, ...]":
+        """None, unless a confirmation calls some."""
+        return ()
 
     @abstractmethod
     def confirmation(self) -> Confirm:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,6 +29,9 @@ from tessella.probable.search import Outcome, Seeker
 from tessella.solvers.base import LazySolver
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.upper.empirical import empirical
+
+if TYPE_CHECKING:
+    from tessella.kernel.functions import Apart
 
 MOST_AS_ROWS = 12
 """The largest parity constraints that become rows of a model: 2,048 of them."""
@@ -117,7 +121,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     )
     if not tree.units or not domain.free_dim:
         return replace(answer, seconds=meter.clock() - begun)  # one region, and nothing to draw from
-    job = Searching(tree, tuple(tails(found))) if solver is None else _solving(found, tree, solver)
+    job = Searching.of(found) if solver is None else _solving(found, tree, solver)
     answer = repeated(answer, job, asked, begun, Workforce(executor, workers), progress)
     return replace(answer, compile_seconds=meter.compile_seconds() - compiled)
 
@@ -177,6 +181,11 @@ class Searching:
     tree: Tree
     tails: tuple[Tree, ...] = ()
 
+    @classmethod
+    def of(cls, found: Stability) -> "Searching":
+        """A network's."""
+        return cls(Tree.of(found), tuple(tails(found)))
+
     @property
     def key(self) -> str:
         """The same for the same network on the same domain."""
@@ -186,6 +195,15 @@ class Searching:
     def threads(self) -> int:
         """All cores: compiled code lets threads run side by side."""
         return worker_count(None)
+
+    @property
+    def functions(self) -> "tuple[Apart, ...]":
+        """What the searches of the tree and of the tails call, which need not be the same, and linear programs over boxes for what is thin."""
+        from tessella.counting.search import Search  # noqa: PLC0415  loads the compiler
+        from tessella.kernel.program import Program  # noqa: PLC0415
+
+        searches = (function for tree in (self.tree, *self.tails) for function in Search.functions(tree))
+        return tuple(dict.fromkeys((*Program.functions, *searches)))
 
     def worker(self) -> Worker:
         """Somebody to search."""
@@ -220,6 +238,13 @@ class Solving(BySolver):
     def key(self) -> str:
         """The same for the same network on the same domain, and solver."""
         return f"{self.solver!r} {self.derived} {self.tree.network.fingerprint} {domain_digest(self.tree.domain)}"
+
+    @property
+    def functions(self) -> "tuple[Apart, ...]":
+        """What looks for a point of a region calls linear programs over boxes."""
+        from tessella.kernel.program import Program  # noqa: PLC0415  loads the compiler
+
+        return Program.functions
 
     def confirmation(self) -> Confirm:
         """Says whether a pattern is that of a region."""

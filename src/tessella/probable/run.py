@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import MIPBoundStatus
 from tessella.probable.search import Outcome
 from tessella.seeds import entropy
+
+if TYPE_CHECKING:
+    from tessella.kernel.functions import Apart
 
 _WHO = "MIPBound"
 _TICK = 0.2  # seconds between looks at the clock
@@ -45,6 +48,11 @@ class Job(Protocol):
     @property
     def threads(self) -> int:
         """How many threads work side by side, unless another number is asked for."""
+        ...
+
+    @property
+    def functions(self) -> "tuple[Apart, ...]":
+        """The compiled functions that repetitions call."""
         ...
 
     def worker(self) -> Worker:
@@ -100,6 +108,14 @@ def plan(  # noqa: PLR0913  one per option
     return Plan(int(cast("int", parity_size)), sure, count, limit, entropy(rng))
 
 
+def load(job: Job) -> None:
+    """Load what a job calls, compiled if need be: at once, and before anybody begins to work on it."""
+    if job.functions:
+        from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
+
+        warming.load(job.functions)
+
+
 @dataclass(slots=True)
 class Run:
     """The repetitions of one plan.
@@ -130,6 +146,7 @@ class Run:
     def go(self, executor: Executor | None, workers: int | None) -> None:
         """Do them, in threads of this process or in an executor; Ctrl-C ends it early."""
         try:
+            load(self.job)
             if executor is not None:
                 self._loop(Pending[int](executor), worker_count(workers, executor), afar=True)
                 return

@@ -53,7 +53,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     >>> [float(tighten(net, Box(0, 1, dim=1), method=name).upper[1][0].round(6)) for name in ("interval", "linear")]
     [1.0, 0.0]
     """
-    start = meter.clock()
+    start, compiled = meter.clock(), meter.compile_seconds()
     network, domain = enter(network, domain)
     who = "a search for stable units"
     chosen = options.chosen(Method, method, "method", who)
@@ -72,7 +72,8 @@ def tighten(  # noqa: PLR0913  one keyword per option
         if not np.isfinite(ends).all():
             msg = f"layer {number}: preactivations pass the largest floating-point number on this domain; scale weights or domain down"
             raise NetworkError(msg)
-    return PreactivationBounds(lower, upper, chosen, late, meter.clock() - start, interrupted)
+    seconds, loading = meter.clock() - start, meter.compile_seconds() - compiled
+    return PreactivationBounds(lower, upper, chosen, late, seconds, interrupted, loading)
 
 
 def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked
