@@ -26,6 +26,8 @@ def frozen_floats(values: object, name: str, ndim: int) -> Floats:
     if isinstance(values, np.ma.MaskedArray):
         msg = f"{name} is a masked array; fill in what is masked first"
         raise NetworkError(msg)
+    if hasattr(values, "detach"):  # a torch tensor, which may take part in training
+        values = cast("Any", values).detach().cpu()
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "biuf":

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from tessella.network import Network
 
 Models = Annotated[
-    list[str], typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2 or .keras files.", show_default=False)
+    list[str],
+    typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors files.", show_default=False),
 ]
 
 

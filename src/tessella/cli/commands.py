@@ -67,7 +67,9 @@ def options(
 @grouped
 def upper(  # noqa: PLR0913  one parameter per option
     *,
-    model: Annotated[str | None, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors file.")
+    ] = None,
     widths: Annotated[
         str | None, typer.Option("--widths", metavar="SIZES", help="Inputs and ReLUs per layer instead of a model.")
     ] = None,

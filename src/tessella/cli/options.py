@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tessella.slicing import Slice
     from tessella.solvers.base import LazySolver
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2 or .keras file.", show_default=False)]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors file.", show_default=False)
+]
 ShapeOption = Annotated[
     str | None,
     typer.Option(

@@ -11,11 +11,15 @@ import numpy.typing as npt
 
 from tessella.domain import Box
 from tessella.errors import DomainError, FileError, FileMissing, OptionError, UnsupportedModel
-from tessella.importers.door import Wishes, checked_shape, existing_file, refuse_pickle
+from tessella.importers.door import Wishes, checked_shape, existing_file, reading, refuse_pickle
 from tessella.network import Network
 
 _PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
 _LEGACY_KERAS = (".h5", ".hdf5")
+_OBJECTS = (
+    "give a path, a PyTorch module, a Keras model, an ONNX ModelProto, scikit-learn's MLPClassifier or MLPRegressor, a state_dict, "
+    "or a list [(W, b), ...]"
+)
 _PROPERTY = (".vnnlib", ".vnnlib.gz")
 
 
@@ -35,8 +39,9 @@ def load(
     Parameters
     ----------
     source
-        A path (``.onnx``, ``.onnx.gz``, ``.npz``, ``.pt2``, ``.keras``), a PyTorch module or exported program, a Keras
-        model, an ONNX ModelProto, a list ``[(W, b), ...]``, or a `Network`.
+        A path (``.onnx``, ``.onnx.gz``, ``.npz``, ``.pt2``, ``.keras``, ``.safetensors``), a PyTorch module or exported program, a Keras model, an
+        ONNX ModelProto, scikit-learn's MLPClassifier or MLPRegressor, parameters of a plain MLP (a ``state_dict``, those of Flax or Haiku, Equinox' MLP,
+        ``(coefs_, intercepts_)``), a list ``[(W, b), ...]``, or a `Network`.
     relu_output
         Whether to count a ReLU on every output, as the paper does.
     input_shape
@@ -112,6 +117,10 @@ def _load_file(path: str | os.PathLike[str], wishes: Wishes) -> Network:
         from tessella.importers.keras import read_keras  # noqa: PLC0415
 
         return read_keras(path, input_shape=shape)
+    if name.endswith(".safetensors"):
+        from tessella.importers.safetensors import read_safetensors  # noqa: PLC0415
+
+        return read_safetensors(path)
     existing_file(path)
     if name.endswith(_PICKLED):
         refuse_pickle(path)
@@ -124,7 +133,7 @@ def _advice(name: str) -> str:
         return "is a legacy Keras file; load it in Keras and save it again as .keras, or export to ONNX"
     if name.endswith(_PROPERTY):
         return "is a property, not a model; tessella.load_domain reads its input box (--property on the command line)"
-    return "is of no known kind; a network is read from .onnx, .onnx.gz, .npz, .pt2 or .keras"
+    return "is of no known kind; a network is read from .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors"
 
 
 def _load_object(source: Any, wishes: Wishes) -> Network:
@@ -145,12 +154,30 @@ def _load_object(source: Any, wishes: Wishes) -> Network:
     for package, name, read in readers:
         if _is_a(source, package, name):
             return read()
+    return _of_weights(source)
+
+
+def _of_weights(source: Any) -> Network:
+    """A network from arrays, whoever holds them."""
+    from tessella.importers import estimators, parameters  # noqa: PLC0415
+
+    if parameters.is_parameters(source):
+        with reading(type(source).__name__, "the parameters of an MLP", UnsupportedModel):
+            return parameters.from_parameters(source)
     if isinstance(source, (list, tuple)):
+        if parameters.is_lists(source):
+            return parameters.from_lists(*source)
         return Network.from_arrays(source)  # pyright: ignore[reportUnknownArgumentType]  validated there
-    msg = (
-        f"an object of type {type(source).__name__} is no network; give a path, a PyTorch module, a Keras model, an ONNX ModelProto, "
-        "or a list [(W, b), ...]"
+    for fits, read in ((estimators.is_fitted_like, estimators.from_estimator), (estimators.is_equinox, estimators.from_equinox)):
+        if fits(source):
+            with reading(type(source).__name__, "a multi-layer perceptron", UnsupportedModel):
+                return read(source)
+    hint = (
+        "pass its last step, which reads what those before it give: tessella.load(pipeline[-1])"
+        if hasattr(source, "named_steps")
+        else _OBJECTS
     )
+    msg = f"an object of type {type(source).__name__} is no network; {hint}"
     raise UnsupportedModel(msg)
 
 

@@ -1,6 +1,7 @@
 """The door of every importer: files that exist, and errors in one line whatever a parser throws."""
 
 import os
+import zipfile
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -106,10 +107,26 @@ def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def refuse_pickle(path: str | os.PathLike[str]) -> NoReturn:
-    """Say why a pickled checkpoint is not opened, and what to do instead."""
+    """Say why a pickled checkpoint is not opened, and which line hands it over instead."""
+    if _is_torchscript(path):
+        msg = (
+            f"{path}: is compiled to TorchScript, which is not read, as it may run code; hand over the weights of a plain MLP, "
+            f"tessella.load(torch.jit.load({Path(path).name!r}).state_dict()), or pass the module that it was made from, tessella.load(module)"
+        )
+        raise FileError(msg)
     msg = (
-        f"{path}: is a pickled checkpoint, which is never opened because that would run code from it; build the module in your own "
-        "program, module.load_state_dict(torch.load(path, weights_only=True)), and pass it to tessella.load(module), "
+        f"{path}: is a pickled checkpoint, which is never opened because that would run code from it; hand over the weights of a plain MLP, "
+        f"tessella.load(torch.load({Path(path).name!r}, weights_only=True)); or build the module in your own program, "
+        "module.load_state_dict(torch.load(path, weights_only=True)), and pass it to tessella.load(module), "
         "or write torch.export.save(torch.export.export(module, (x,)), 'model.pt2')"
     )
     raise FileError(msg)
+
+
+def _is_torchscript(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an archive with code in it, by the names of its records."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return any("/code/" in f"/{name}" for name in archive.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
+        return False
