@@ -28,6 +28,7 @@ exclude_patterns = ["_*"]
 myst_heading_anchors = 4  # the same names after # as on GitHub
 myst_enable_extensions = ["colon_fence"]
 highlight_language = "none"  # what is Python says so
+smartquotes = False  # -- in the help of a command stays as it is
 default_role = "literal"  # `name` in a docstring
 nitpicky = False  # types of other packages lead nowhere
 

@@ -49,7 +49,7 @@ def described_option(parameter: click.Parameter, context: click.Context) -> Iter
     """One option or argument, as an item of a list."""
     record = parameter.get_help_record(context)
     if isinstance(parameter, click.Argument):
-        record = (str(parameter.metavar or parameter.name), str(getattr(parameter, "help", None) or ""))
+        record = (re.sub(r"\W*<.*", "", str(parameter.metavar or parameter.name)), str(getattr(parameter, "help", None) or ""))
     if record is None:
         return
     names, words = record
