@@ -91,6 +91,18 @@ def test_nothing_is_computed_before_a_refusal(monkeypatch):
         load(model([*SCORES, node("Gelu", "s", "t"), node("Relu", "t")], constants=CONSTANTS))
 
 
+def test_a_matrix_that_would_be_too_large_is_refused_before_anything_is_computed(monkeypatch):
+    monkeypatch.setattr(reader, "Trace", lambda *_: pytest.fail("an operator was run"))
+    nodes = [node("Conv", "xk", "a"), node("Relu", "a", "r"), node("Conv", "rl", "b"), node("Relu", "b")]
+    constants = {"k": np.ones((64, 3, 3, 3), np.float32), "l": np.ones((64, 64, 3, 3), np.float32)}
+    proto = model(nodes, (None, 3, 224, 224), constants, element=TensorProto.FLOAT)
+    with pytest.raises(
+        UnsupportedModel, match=r"'Conv_1' \(Conv\) would become a matrix of 1\.78e\+09 numbers; at most 2e\+08"
+    ) as caught:
+        load(proto)
+    assert str(caught.value).endswith("make the model's input smaller, or read the network up to there by output='r'")
+
+
 def test_operators_may_come_in_any_order():
     nodes = [*SCORES, node("Neg", "s")]
     expected = load(model(nodes, constants=CONSTANTS))

@@ -17,6 +17,7 @@ from tessella.importers.door import Wishes, existing_file, reading
 from tessella.importers.onnx_node import OPERATORS, Array, Indicator, Node, Value, as_tensor
 from tessella.importers.onnx_plan import Plan, planned
 from tessella.importers.onnx_reference import Reference, fold
+from tessella.importers.onnx_sizes import check_sizes
 from tessella.importers.trace import Tensor, Trace, concatenate
 from tessella.network import Floats, Network, Source
 from tessella.tolerances import DEFAULT
@@ -81,6 +82,7 @@ def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto")
         entries = _Entries(graph, wishes)
         outputs = _outputs(graph, wishes.output)
         plan = planned(graph, entries.shapes, [*entries.stored, *entries.fixed], outputs)
+        check_sizes(graph, plan, entries.shapes, opset)
         reference = Reference(graph, plan.nodes, plan.kept, opset)
         trace = Trace(entries.shape)
         values: dict[str, Value] = {**_initializers(graph, plan), **entries.fixed, **entries.split(trace.input)}
