@@ -21,6 +21,10 @@ network on D, bounded or not.  Each region of B lies in the cone over a region o
 **Fixed inputs.**  Where x_i is fixed to l, y_i = l t: the input y_i is fixed to 0, and a first layer of linear units adds l t.  (Folding l into biases would
 round.)  In an inequality of a polytope there is no such layer: a.l is folded into the coefficient of t where that is exact, and refused where it is not.
 
+**Narrow inputs.**  Where l <= x_i <= u with ends that are close to each other, the inequalities would leave next to nothing of the box.  The same layer makes
+y_i of y_i - l t, which lies between 0 and (u - l) t; u - l is exact there, because u <= 2 l or l >= 2 u (Sterbenz).  Inputs that inequalities of a polytope read
+stay as they are.
+
 **Scale.**  The s_i say how large y is beside t, which is all that they do: they are powers of two of about the size of |bias| / |weight| in the first layer, so that regions around the
 origin do not become thin.
 """
@@ -35,6 +39,7 @@ from tessella.domain import Box, Domain, Polytope
 from tessella.errors import DomainError
 from tessella.network import Floats, Layer, Network, Weight
 
+_NARROW = 2.0**-6  # inputs whose width is a smaller part of their size are narrow
 _LARGE = 1_000_000  # entries of a first layer that is stored as sparse
 
 
@@ -59,7 +64,7 @@ class Homogeneous:
         """The input that a point stands for; it is rounded, and moved into the box where that led out of it.  None where it is too large."""
         box = self.within.box
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            found = np.where(box.free, np.clip(place[:-1] / place[-1], box.lower, box.upper), box.lower)
+            found = np.clip(place[:-1] / place[-1] + _shift(self.within), box.lower, box.upper)
         return found if np.isfinite(found).all() else None
 
 
@@ -76,7 +81,7 @@ def homogeneous(network: Network, domain: Domain) -> Homogeneous:
     (array([6.25]), array([6.25]))
     """
     scale = _scale(network, domain)
-    return Homogeneous(_network(network, domain.box), _domain(domain, scale), network, domain)
+    return Homogeneous(_network(network, _shift(domain)), _domain(domain, scale), network, domain)
 
 
 def as_bounded(network: Network, domain: Domain) -> tuple[Network, Domain]:
@@ -87,7 +92,18 @@ def as_bounded(network: Network, domain: Domain) -> tuple[Network, Domain]:
     return found.network, found.domain
 
 
-def _network(network: Network, box: Box) -> Network:
+def _shift(domain: Domain) -> Floats:
+    """What a first layer adds to each input, times t."""
+    box = domain.box
+    largest = np.maximum(np.abs(box.lower), np.abs(box.upper))
+    with np.errstate(invalid="ignore"):
+        narrow = np.isfinite(largest) & (box.upper - box.lower < _NARROW * largest)
+    if isinstance(domain, Polytope):
+        narrow &= ~domain.matrix.any(axis=0)
+    return np.where(narrow | ~box.free, box.lower, 0.0)
+
+
+def _network(network: Network, shift: Floats) -> Network:
     layers = list[Layer]()
     last = len(network.layers) - 1
     for number, layer in enumerate(network.layers):
@@ -101,22 +117,21 @@ def _network(network: Network, box: Box) -> Network:
         if number < last:
             rectified, slope = np.append(rectified, False), np.append(slope, 1.0)  # noqa: FBT003  t is linear
         layers.append(Layer(weight, np.zeros(units), rectified, slope))
-    fixed = np.where(box.free, 0.0, box.lower)
-    if fixed.any():
-        layers.insert(0, Layer(_shear(fixed), np.zeros(box.dim + 1), np.array(False)))  # noqa: FBT003  no ReLUs
+    if shift.any():
+        layers.insert(0, Layer(_shear(shift), np.zeros(len(shift) + 1), np.array(False)))  # noqa: FBT003  no ReLUs
     return replace(network, layers=tuple(layers))
 
 
-def _shear(fixed: Floats) -> Weight:
-    """The map (y, t) -> (y + fixed t, t)."""
-    size = len(fixed) + 1
+def _shear(shift: Floats) -> Weight:
+    """The map (y, t) -> (y + shift t, t)."""
+    size = len(shift) + 1
     if size * size > _LARGE:
         from scipy.sparse import csr_array, eye_array, hstack, vstack  # noqa: PLC0415  only where it is large
 
         last = csr_array(np.append(np.zeros(size - 1), 1.0)[None, :])
-        return vstack([hstack([eye_array(size - 1), csr_array(fixed[:, None])]), last], format="csr")
+        return vstack([hstack([eye_array(size - 1), csr_array(shift[:, None])]), last], format="csr")
     matrix = np.eye(size)
-    matrix[:-1, -1] = fixed
+    matrix[:-1, -1] = shift
     return matrix
 
 
@@ -157,16 +172,19 @@ def _power_of_two(sizes: Floats) -> Floats:
 
 
 def _domain(domain: Domain, scale: Floats) -> Domain:
-    box = domain.box
-    low = np.where(np.isfinite(box.lower), np.minimum(box.lower, 0.0), -scale)
-    high = np.where(np.isfinite(box.upper), np.maximum(box.upper, 0.0), scale)
-    low, high = np.where(box.free, low, 0.0), np.where(box.free, high, 0.0)
+    shift = _shift(domain)
+    first, last = (
+        domain.box.lower - shift,
+        domain.box.upper - shift,
+    )  # exact: both are 0, or they are close, or nothing is taken off
+    low = np.where(np.isfinite(first), np.minimum(first, 0.0), -scale)
+    high = np.where(np.isfinite(last), np.maximum(last, 0.0), scale)
     around = Box(np.append(low, 0.0), np.append(high, 1.0))
-    unit = np.eye(box.dim)
+    unit = np.eye(domain.dim)
     rows = [
         np.append(sign * unit[column], -sign * ends[column])
-        for sign, ends in ((-1.0, box.lower), (1.0, box.upper))
-        for column in np.flatnonzero(box.free & np.isfinite(ends) & (ends != 0.0))
+        for sign, ends in ((-1.0, first), (1.0, last))
+        for column in np.flatnonzero(np.isfinite(ends) & (ends != 0.0))
     ]
     if isinstance(domain, Polytope):
         rows += _walls(domain)

@@ -68,6 +68,21 @@ def test_many_fixed_inputs_are_added_sparsely():
     assert tessella.count(net, Box(lower, upper)).exact == 7  # three lines
 
 
+@pytest.mark.parametrize("width", [1e-3, 1e-9, 1e-14])
+@pytest.mark.parametrize("at", [0.7, -0.7, 1e6])
+def test_inputs_may_be_narrow(width, at):
+    rng = np.random.default_rng(5)
+    weight, bias = rng.normal(size=(5, 2)), rng.normal(size=5)
+    weight[:2, 0], bias[:2] = [1.0, 2.0], [-at, -2.0 * at]
+    net = Network.from_arrays([(weight, bias), (rng.normal(size=(4, 5)), rng.normal(size=4))], relu_output=True)
+    ends = [at, at + width * abs(at)]
+    layers = [(layer.dense(), layer.bias, layer.rectified) for layer in net.layers]
+    true = region_patterns(layers, [ends[0], -1e60], [ends[1], 1e60])
+    found = list(tessella.regions(net, Box([ends[0], -np.inf], [ends[1], np.inf])))
+    assert {tuple(region.pattern.tolist()) for region in found} == true
+    assert tessella.count(net, Box([ends[0], -np.inf], [ends[1], np.inf])).exact == len(true)
+
+
 def test_what_fixed_inputs_add_to_inequalities_must_be_exact():
     fixed = Box([0.1, -np.inf], [0.1, np.inf])
     net = network([2, 3])

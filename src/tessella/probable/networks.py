@@ -156,8 +156,10 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
 
 
 def tails(found: Stability) -> Iterator[Tree]:
-    """The last layers as networks of their own, fewest first; their inputs are all that the bounds allow."""
+    """The last layers as networks of their own, fewest first; their inputs are all that the bounds allow.  None without finite bounds."""
     network, bounds = found.network, found.bounds
+    if not found.domain.bounded:
+        return
     for number in range(len(network.layers) - 1, 0, -1):
         box = Box(*bounds.outputs(network, number - 1))
         own = PreactivationBounds(bounds.lower[number:], bounds.upper[number:], bounds.method)
