@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
+from helpers.torch_models import Code, decomposed, difference, exported, refusal, saved, seeded  # noqa: E402
 from tessella.errors import (  # noqa: E402
     MissingPackage,
     NetworkError,
@@ -24,81 +25,8 @@ from tessella.errors import (  # noqa: E402
     UnsupportedOperator,
 )
 from tessella.importers.torch import from_exported, from_module, read_pt2  # noqa: E402
-from tessella.network import COMPARISON, Network  # noqa: E402
-from tessella.result import Counted  # noqa: E402
 
 Shape = tuple[int, ...] | None
-
-
-class Code(nn.Module):
-    """A module from a function and its parts."""
-
-    def __init__(self, function: Callable[..., Any], **parts: Any) -> None:
-        super().__init__()
-        self.function = function
-        for name, part in parts.items():
-            if isinstance(part, nn.Module):
-                setattr(self, name, part)
-            else:
-                self.register_buffer(name, part)
-
-    def forward(self, x: Any) -> Any:
-        return self.function(self, x)
-
-
-def seeded(module: nn.Module, seed: int = 0) -> nn.Module:
-    """The module with random weights and statistics."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-            if tensor.is_floating_point():
-                tensor.copy_(torch.randn(tensor.shape, generator=generator) / max(tensor.shape[-1:] or (1,)) ** 0.5)
-                if name.endswith("running_var"):
-                    tensor.abs_().add_(0.5)
-    return module
-
-
-def difference(net: Network, module: nn.Module, dtype: Any) -> float:
-    """The largest relative difference of network and module at random points."""
-    points = np.random.default_rng(7).standard_normal((20, net.input_dim)) * 2.0
-    module = copy.deepcopy(module).eval().to(dtype)
-    shape = net.source.input_shape if net.source else ()
-    with torch.no_grad():
-        outputs = [module(torch.tensor(point, dtype=dtype).reshape(1, *shape)) for point in points]
-    outputs = [
-        next(iter(out.values())) if isinstance(out, dict) else out[0] if isinstance(out, tuple) else out for out in outputs
-    ]
-    expected = np.stack([out.double().numpy().ravel() for out in outputs])
-    return float((np.abs(net(points) - expected) / (1.0 + np.abs(expected).max(axis=1, keepdims=True))).max())
-
-
-def exported(module: nn.Module, shape: tuple[int, ...], *, batch: int = 1, dynamic: bool = False, dtype: Any = None) -> Any:
-    example = torch.randn(batch, *shape, generator=torch.Generator().manual_seed(1), dtype=dtype or torch.float32)
-    shapes = ({0: torch.export.Dim("batch", min=2)},) if dynamic else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.export.export(module.eval(), (example,), dynamic_shapes=shapes, strict=False)
-
-
-def saved(program: Any, path: Path) -> Path:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.export.save(program, path)
-    return path
-
-
-def decomposed(program: Any) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return program.run_decompositions()
-
-
-def refusal(kind: type[TessellaError], read: Callable[[], Any]) -> str:
-    """The message of the error, in a single line."""
-    with pytest.raises(kind) as caught:
-        read()
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
 
 
 def mlp() -> nn.Module:
@@ -145,10 +73,6 @@ def shapes_galore(self: Any, x: Any) -> Any:
         torch.cat(list(x.chunk(2, dim=2)), dim=1).select(1, 4),
     ]
     return self.l(torch.cat(parts, dim=1)).relu()
-
-
-def maxout(self: Any, x: Any) -> Any:
-    return self.last(self.first(x).view(1, 3, 4).max(-1)[0])
 
 
 SHARED = nn.Linear(4, 4)
@@ -260,113 +184,6 @@ def test_half_precision_weights_are_read_as_they_are(dtype: Any) -> None:
     net = from_module(module)
     assert np.array_equal(net.layers[0].dense(), module[0].weight.detach().double().numpy())
     assert difference(net, module, torch.float64) < 1e-12
-
-
-# what is piecewise linear without being a ReLU: modules, shapes, and how many units of what kind
-PIECEWISE: dict[str, tuple[nn.Module, Shape, dict[str, int]]] = {
-    "leaky": (nn.Sequential(nn.Linear(3, 4), nn.LeakyReLU(0.2, inplace=True), nn.Linear(4, 2)), None, {"LeakyReLU": 4}),
-    "prelu": (nn.Sequential(nn.Linear(3, 4), nn.PReLU(), nn.Linear(4, 2)), None, {"PReLU": 4}),
-    "prelu_channels": (nn.Sequential(nn.Conv2d(1, 2, 2), nn.PReLU(2), nn.Flatten()), (1, 3, 3), {"PReLU": 8}),
-    "rrelu": (nn.Sequential(nn.Linear(3, 4), nn.RReLU()), None, {"LeakyReLU": 4}),
-    "abs": (Code(lambda m, x: m.l(x).abs() - x, l=nn.Linear(3, 3)), None, {"absolute value": 3}),
-    "clips": (
-        Code(lambda m, x: F.hardtanh(m.l(x)) + F.relu6(x * 4) + F.hardsigmoid(x * 2), l=nn.Linear(3, 3)),
-        None,
-        {"clip": 12, "ReLU": 6},
-    ),
-    "bounds": (
-        Code(lambda m, x: m.l(x).clamp(min=m.c, max=x), l=nn.Linear(3, 3), c=torch.empty(3)),
-        None,
-        {"clip": 3, "maximum of two": 3},
-    ),
-    "threshold": (nn.Sequential(nn.Linear(3, 4), nn.Threshold(0.0, 0.0), nn.Linear(4, 2)), None, {"ReLU": 4}),
-    "shrunk": (nn.Sequential(nn.Linear(3, 4), nn.Softshrink(0.3)), None, {"Softshrink": 8}),
-    "two": (
-        Code(
-            lambda m, x: torch.maximum(m.a(x), m.b(x)) - torch.minimum(m.b(x), x) + torch.fmax(x, m.a(x)),
-            a=nn.Linear(3, 3),
-            b=nn.Linear(3, 3),
-        ),
-        None,
-        {"maximum of two": 9},
-    ),
-    "maxout": (seeded(Code(maxout, first=nn.Linear(3, 12), last=nn.Linear(3, 2))), None, {COMPARISON: 9}),
-    "along": (
-        Code(lambda _, x: x.amax((1, 2)) - x.amin(2).sum(1) + x.max() * 2 - x.min(1, keepdim=True)[0].flatten(1).sum(1)),
-        (3, 2),
-        {COMPARISON: 14, "maximum of two": 3},
-    ),
-    "max_pool1d": (nn.Sequential(nn.Conv1d(1, 2, 2), nn.MaxPool1d(3, 1, padding=1, dilation=2, ceil_mode=True)), (1, 7), {}),
-    "max_pool2d": (
-        nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.MaxPool2d((2, 3), padding=(1, 0)), nn.Flatten()),
-        (1, 5, 7),
-        {},
-    ),
-    "max_pool3d": (nn.Sequential(nn.Conv3d(1, 1, 2), nn.MaxPool3d(2, ceil_mode=True)), (1, 4, 3, 4), {}),
-    "with_places": (Code(lambda _, x: F.max_pool2d(x, 2, return_indices=True)[0]), (1, 4, 4), {COMPARISON: 12}),
-    "global_max": (
-        nn.Sequential(nn.Conv2d(1, 2, 2), nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(2, 2)),
-        (1, 3, 3),
-        {COMPARISON: 6},
-    ),
-    "adaptive_max1d": (nn.AdaptiveMaxPool1d(2), (2, 4), {"maximum of two": 4}),
-    "adaptive_max3d": (nn.AdaptiveMaxPool3d((1, None, 2)), (1, 2, 1, 4), {COMPARISON: 6}),
-}
-
-
-@pytest.mark.parametrize("name", PIECEWISE)
-def test_other_piecewise_linear_modules(name: str, tmp_path: Path) -> None:
-    module, shape, units = PIECEWISE[name]
-    module = seeded(module)
-    net = from_module(module, shape)
-    assert difference(net, module, torch.float32) < 1e-5
-    assert net.source is not None
-    if units:
-        assert dict(net.source.units) == units
-        assert net.counted is (Counted.COMPARISONS if COMPARISON in units else Counted.REGIONS)
-    program = exported(module, net.source.input_shape)
-    assert read_pt2(saved(program, tmp_path / "model.pt2")) == net
-    if name not in {"prelu", "prelu_channels", "threshold", "rrelu", "shrunk"}:  # which torch takes apart into jumps
-        assert from_exported(decomposed(program), "program").relus == net.relus
-
-
-def first_layers() -> nn.Module:
-    return seeded(nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 4)))
-
-
-# ends of models, and the operators that are left off
-ENDINGS: dict[str, tuple[Callable[..., Any], list[str]]] = {
-    "softmax": (lambda x: x.softmax(-1), ["softmax"]),
-    "log_softmax": (lambda x: F.log_softmax(x, 1), ["log_softmax"]),
-    "sigmoid": (torch.sigmoid, ["sigmoid"]),
-    "in_place": (lambda x: x.sigmoid_(), ["sigmoid"]),
-    "tanh": (lambda x: 2.0 * torch.tanh(x), ["tanh", "mul"]),
-    "argmax": (lambda x: x.argmax(1), ["argmax"]),
-    "max_place": (lambda x: x.max(1)[1], ["argmax"]),
-    "classes": (lambda x: F.dropout(x.softmax(1).view(4)[None], training=False).argmax(1), ["softmax", "argmax"]),
-    "loss": (lambda x: F.cross_entropy(x, torch.tensor([1])), ["cross_entropy_loss"]),
-    "squares": (lambda x: F.mse_loss(x, torch.ones(1, 4)), ["mse_loss"]),
-}
-
-
-@pytest.mark.parametrize("name", ENDINGS)
-def test_ends_that_change_no_region_are_left_off(name: str, tmp_path: Path) -> None:
-    function, left_off = ENDINGS[name]
-    module = Code(lambda m, x: function(m.parts(x)), parts=first_layers())
-    net = from_module(module, (3,))
-    assert difference(net, first_layers(), torch.float32) < 1e-5
-    assert net.source is not None
-    assert net.source.points > 0
-    assert net.source.notes == tuple(f"{one} at the end is left off: it changes no region" for one in left_off)
-    program = exported(module, (3,))
-    for other in (from_exported(program, "program"), read_pt2(saved(program, tmp_path / "model.pt2"))):
-        assert difference(other, first_layers(), torch.float32) < 1e-5
-        assert other.source is not None
-        assert len(other.source.notes) == len(left_off)
-
-
-def test_what_a_network_ends_in_is_as_it_was_before() -> None:
-    assert from_module(nn.Sequential(first_layers(), nn.Softmax(-1))) == from_module(first_layers())
 
 
 def test_operators_are_refused_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
