@@ -51,6 +51,7 @@ html_css_files = ["tessella.css"]
 html_favicon = html_logo = "_static/logo.svg"
 html_copy_source = False
 html_show_sourcelink = False
+html_show_search_summary = False  # browsers do not let a page on disk read the others
 html_theme_options = {
     "sidebar_hide_name": False,
     "light_css_variables": {"color-brand-primary": "#8a4b08", "color-brand-content": "#8a4b08"},

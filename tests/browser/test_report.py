@@ -1,30 +1,15 @@
-"""The report in a real browser: what a person sees when pointing, clicking, moving and zooming.
-
-Needs Chromium and its driver.  Without them the tests are skipped, unless TESSELLA_BROWSER=required says that they must be there.
-"""
+"""The report in a real browser: what a person sees when pointing, clicking, moving and zooming."""
 
 import itertools
 import os
-import shutil
 
 import numpy as np
 import pytest
 
 import tessella
+from helpers.browsing import BROWSER, DRIVER
 from tessella import Box, Network, report
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1200,900",
-)
 NAME = "<script>document.title='hacked'</script>&\"'.onnx"
 
 
@@ -33,24 +18,6 @@ def test_the_browser_is_there_where_it_must_be():
         pytest.skip("TESSELLA_BROWSER=required is not set, so a browser may be missing")
     assert BROWSER
     assert DRIVER
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    if not (BROWSER and DRIVER):
-        if os.environ.get("TESSELLA_BROWSER") == "required":
-            pytest.fail("Chromium and chromedriver must be there: TESSELLA_BROWSER=required")
-        pytest.skip("Chromium and chromedriver are not installed (apt-get install chromium chromium-driver)")
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield opened
-    opened.quit()
 
 
 def random_network(sizes, seed=0):
