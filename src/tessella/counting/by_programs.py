@@ -67,10 +67,8 @@ class ByPrograms(Laid):
 
     Parameters
     ----------
-    tree
-        What to walk.
-    in_frame
-        Whether cells live in the space of the first layer's rows, instead of that of the inputs; by default, where inputs are many.
+    tree, in_frame
+        As for `tessella.counting.layout.Laid`.
     """
 
     def __init__(self, tree: Tree, *, in_frame: bool | None = None) -> None:

@@ -5,17 +5,17 @@ all points: if it is negative in the whole cell, which a question tells, the set
 """
 
 from tessella.cells.question import ask
-from tessella.cells.rows import place_with_error, quick_sign, value
+from tessella.cells.rows import value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
 from tessella.counting import hulls as stack
-from tessella.counting.depth_first import LOST
 from tessella.counting.faces import AGAIN, APART, LATER, MEETS, NEVER, count_sets, part
 from tessella.counting.hulls import SURROUNDED, extremes, surround
+from tessella.counting.planes import OUTSIDE, note_plane, what_is_known
 from tessella.counting.points import add, deepen, measure, pull, spread, throw
 from tessella.counting.state import MOST_PLANES, Walk
 from tessella.kernel.functions import apart, compiled
 from tessella.kernel.record import Vector
-from tessella.numerics import CLEAR, FAR, MARGIN, TRUSTED_ROW
+from tessella.numerics import CLEAR, FAR, MARGIN
 
 _ROUNDS = 300  # points added for one set of hyperplanes
 
@@ -66,35 +66,20 @@ def _crosses(walk: Walk, u: int, crossing: int) -> int:
 @compiled
 def _find_planes(walk: Walk) -> int:
     """Put the units' hyperplanes that cross the cell into the walk's sets: how many; or LATER, or NEVER."""
-    path, cell, units, sets, unit_of = walk.path, walk.cell, walk.units, walk.sets, walk.layers.unit_of
-    position, row, crossing, looked = path.position, cell.rows[path.rows], 0, False
+    crossing, looked = 0, False
     walk.points.found = walk.points.pulled = 0
-    for u in range(position, len(unit_of)):
-        if path.stable_at[u] <= position:
-            continue
-        g = unit_of[u]
-        quick = quick_sign(units.combined[g], units.errors[g], TRUSTED_ROW)
-        if quick == LOST:
+    for u in range(walk.path.position, len(walk.layers.unit_of)):
+        known = what_is_known(walk, u, crossing)
+        if known == NEVER:
             return NEVER
-        if quick >= 0:
-            path.stable_at[u] = position
+        if known == OUTSIDE or crossing > MOST_PLANES:
             continue
-        if crossing > MOST_PLANES:
-            continue
-        place_with_error(units.combined[g], units.errors[g], 1.0, cell.space, row)
         if not looked:
             _look_around(walk)
             looked = True
-        status = _crosses(walk, u, crossing)
-        if status == UNCLEAR:
+        crossing = note_plane(walk, u, _crosses(walk, u, crossing), crossing)
+        if crossing == NEVER:
             return NEVER
-        if status == INFEASIBLE:
-            path.stable_at[u] = position
-            continue
-        for c in range(len(row)):
-            sets.planes[crossing, c] = row[c]
-        sets.units[crossing] = u
-        crossing += 1
     return LATER if crossing > MOST_PLANES else crossing
 
 

@@ -4,14 +4,14 @@ Most sets are settled without one: by a large set that was found to meet first, 
 two make.
 """
 
-from tessella.cells.rows import place_with_error, proved, quick_sign, remember, value
+from tessella.cells.rows import proved, remember, value
 from tessella.cells.solver import copy, solve
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
-from tessella.counting.depth_first import LOST
 from tessella.counting.faces import APART, LATER, MEETS, NEVER, count_sets, is_met, is_parted, part
+from tessella.counting.planes import OUTSIDE, note_plane, what_is_known
 from tessella.counting.state import MOST_PLANES, Sightings, Walk
 from tessella.kernel.functions import apart, compiled
-from tessella.numerics import MARGIN, TRUSTED_ROW
+from tessella.numerics import MARGIN
 
 
 @compiled
@@ -34,30 +34,16 @@ def crosses(walk: Walk, u: int, state: int) -> int:
 @compiled
 def _find_planes(walk: Walk) -> int:
     """Put the units' hyperplanes that meet the cell into the walk's sets, each with its point in a state of its own: how many; or LATER, or NEVER."""
-    path, cell, units, sets, unit_of = walk.path, walk.cell, walk.units, walk.sets, walk.layers.unit_of
-    position, row, crossing = path.position, cell.rows[path.rows], 0
-    for u in range(position, len(unit_of)):
-        if path.stable_at[u] <= position:
-            continue
-        g = unit_of[u]
-        quick = quick_sign(units.combined[g], units.errors[g], TRUSTED_ROW)
-        if quick == LOST:
+    path, crossing = walk.path, 0
+    for u in range(path.position, len(walk.layers.unit_of)):
+        known = what_is_known(walk, u, crossing)
+        if known == NEVER:
             return NEVER
-        if quick >= 0:
-            path.stable_at[u] = position
+        if known == OUTSIDE or crossing > MOST_PLANES:
             continue
-        if crossing > MOST_PLANES:
-            continue
-        place_with_error(units.combined[g], units.errors[g], 1.0, cell.space, row)
-        status = crosses(walk, u, path.state + 1 + crossing)
-        if status == UNCLEAR:
+        crossing = note_plane(walk, u, crosses(walk, u, path.state + 1 + crossing), crossing)
+        if crossing == NEVER:
             return NEVER
-        if status == INFEASIBLE:
-            path.stable_at[u] = position
-            continue
-        for c in range(len(row)):
-            sets.planes[crossing, c] = row[c]
-        crossing += 1
     return LATER if crossing > MOST_PLANES else crossing
 
 
