@@ -119,12 +119,8 @@ def chosen(kind: type[Choice], value: object, name: str, who: str) -> Choice:
     ----------
     kind
         The choices.
-    value
-        What was given.
-    name
-        That of the option.
-    who
-        Takes it.
+    value, name, who
+        As for `check_whole`.
     """
     try:
         return kind(value)

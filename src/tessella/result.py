@@ -2,6 +2,7 @@
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -31,6 +32,30 @@ class Counted(StrEnum):
     PATTERNS = "non-empty activation patterns"
     PIECES = "distinct affine pieces"
     SOLUTIONS = "solutions on the binary variables"
+
+
+class Status(StrEnum):
+    """Where a run stands, or why it ended."""
+
+    RUNNING = "running"
+    FINISHED = "finished"
+    TIME_LIMIT = "time limit"
+    INTERRUPTED = "interrupted"
+    INFEASIBLE = "infeasible"  # there is nothing to look for
+
+
+class ToJson(ABC):
+    """What can be written down as JSON."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+
+    def to_json(self) -> str:
+        """One line of JSON; integers of any size survive."""
+        return json.dumps(self.to_dict())
 
 
 def maps(count: int) -> float:
@@ -143,7 +168,7 @@ def provenance(fingerprint: str, shape: str, domain: dict[str, Any] | None) -> d
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(ToJson):
     """One claim about a count.
 
     Parameters
@@ -233,10 +258,6 @@ class Bound:
             raise FileError(msg)
         known["value"] = decode_int(known["value"])
         return cls(**known)
-
-    def to_json(self) -> str:
-        """One line of JSON; integers of any size survive."""
-        return json.dumps(self.to_dict())
 
     @classmethod
     def from_json(cls, text: str) -> Self:

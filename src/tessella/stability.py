@@ -1,6 +1,5 @@
 """Which units ever change their state over a domain."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -14,12 +13,12 @@ from tessella.errors import OptionError
 from tessella.methods import Method
 from tessella.network import Mask, Network
 from tessella.preactivation import PreactivationBounds
-from tessella.result import SCHEMA, finite_or_none, provenance
+from tessella.result import SCHEMA, ToJson, finite_or_none, provenance
 from tessella.tightening import tighten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stability:
+class Stability(ToJson):
     """Per unit: stably active, stably inactive, or unstable, over a domain.
 
     A unit is stably inactive where its preactivation is proved to be at most 0, else stably active where it is proved to be
@@ -125,10 +124,6 @@ class Stability:
             "layers": self.rows(),
             "bounds": units,
         }
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
 
 
 def stability(  # noqa: PLR0913  one keyword per option

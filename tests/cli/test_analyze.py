@@ -12,7 +12,7 @@ import tessella
 from helpers.files import written
 from helpers.here import Here
 from tessella.analysis import plan
-from tessella.analysis.result import AnalysisStatus
+from tessella.result import Status
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -161,7 +161,7 @@ def test_ctrl_c_names_the_models_that_were_not_looked_at(run, model, tmp_path, m
     def pressed(*given, **options):
         calls.append(1)
         found = real(*given, **options)
-        return replace(found, status=AnalysisStatus.INTERRUPTED) if len(calls) == 2 else found
+        return replace(found, status=Status.INTERRUPTED) if len(calls) == 2 else found
 
     monkeypatch.setattr(tessella, "analyze", pressed, raising=False)
     code, out, err = run("analyze", model, other, last, "--box=-1,1", *how)

@@ -13,13 +13,14 @@ import tessella
 from helpers.here import Here, SlowHere
 from tessella.analysis import plan
 from tessella.analysis.estimating_process import EstimatingProcess
-from tessella.analysis.result import Analysis, AnalysisStatus, Step
+from tessella.analysis.result import Analysis, Step
 from tessella.counting import schedule
 from tessella.counting.count import Count, CountProgress
 from tessella.estimating.estimate import Estimate
 from tessella.kernel.meter import compile_seconds
 from tessella.parallel import Stop
 from tessella.partition.tree import Node, Tree
+from tessella.result import Status
 
 
 def network(*sizes, seed=0):
@@ -56,7 +57,7 @@ def test_small_networks_are_counted():
     assert found.probable_confidence == 1.0
     assert [step.name for step in found.steps if step.name != "loading"] == ["stability", "upper bounds", "count", "stability"]
     assert "nothing had to be estimated" in found.choices
-    assert found.status is AnalysisStatus.FINISHED
+    assert found.status is Status.FINISHED
     assert found.stability.bounds.method == "milp"
 
 
@@ -78,7 +79,7 @@ def test_what_is_told_gets_better_only(analysed):
         assert before.proved_lower <= after.proved_lower
         assert before.probable_lower <= after.probable_lower
         assert before.upper >= after.upper
-    assert told[-1].status is AnalysisStatus.FINISHED
+    assert told[-1].status is Status.FINISHED
     assert told[-1].upper == found.upper
 
 
@@ -207,7 +208,7 @@ def test_interrupts_return_what_is_known(large, when):
 
     before = signal.getsignal(signal.SIGINT)
     found = tessella.analyze(large, cube(20), seconds=1.0, progress=tell)
-    assert found.status is AnalysisStatus.INTERRUPTED
+    assert found.status is Status.INTERRUPTED
     assert 1 <= found.proved_lower <= found.upper
     assert found.steps[-1].name == when
     assert signal.getsignal(signal.SIGINT) is before

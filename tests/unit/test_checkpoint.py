@@ -20,8 +20,9 @@ from tessella import Box, FileError, FileMissing, Network
 from tessella.counting import checkpoint as module
 from tessella.counting import schedule
 from tessella.counting.checkpoint import Checkpoint, Step, Totals
-from tessella.counting.count import Status, count
+from tessella.counting.count import count
 from tessella.partition.tree import Node, Tree
+from tessella.result import Status
 
 
 def truth(network, box):

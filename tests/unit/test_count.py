@@ -19,9 +19,10 @@ from helpers.line_walker import LineWalker, line_network
 from helpers.odd_networks import random_case
 from tessella import Box, Layer, Network, OptionError, SolverError
 from tessella.counting import schedule
-from tessella.counting.count import Count, CountProgress, Status, count
+from tessella.counting.count import Count, CountProgress, count
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Found, Tree
+from tessella.result import Status
 
 
 def truth(network, box):

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import tessella
-from tessella.counting.count import Status
 from tessella.estimating import estimate as estimating
 from tessella.estimating import rounds as rounds_module
 from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.estimating.rounds import Rounds
 from tessella.partition.tree import Tree
+from tessella.result import Status
 
 
 def network(*sizes, seed=0, bias=1.0):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ["last_layer", "depth_first", "cell_points", "hulls", "question", "rows", "primal", "population", "vertices"]
+ROOMS = ["last_layer", "depth_first", "cell_points", "hulls", "rows"]
 
 CONTROL = """
 import numpy as np

@@ -18,7 +18,7 @@ import numpy as np
 
 from tessella import options
 from tessella.analysis.estimating_process import EstimatingProcess
-from tessella.analysis.result import Analysis, AnalysisStatus
+from tessella.analysis.result import Analysis
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
@@ -33,9 +33,8 @@ from tessella.partition.tree import Tree
 from tessella.probable.networks import Searching
 from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
-from tessella.probable.result import MIPBoundStatus
 from tessella.probable.run import load
-from tessella.result import Side, format_count, format_duration, maps
+from tessella.result import Side, Status, format_count, format_duration, maps
 from tessella.seeds import generator
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
@@ -113,18 +112,18 @@ def analyze(  # noqa: PLR0913  one keyword per option
         msg = f"mipbound is {mipbound!r:.40}; {_WHO} takes True, False, or None for where it can add something"
         raise OptionError(msg)
     seed = int(generator(rng).integers(2**62))
-    start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=AnalysisStatus.RUNNING)
+    start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=Status.RUNNING)
     session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, progress)
-    status = AnalysisStatus.FINISHED
+    status = Status.FINISHED
     try:
         with session.listening():
             _go(session, mipbound)
     except (KeyboardInterrupt, TessellaError):
         if not session.interrupted:
             raise  # an error; but what Ctrl-C left half done may well raise one, and is of no interest
-        status = AnalysisStatus.INTERRUPTED
+        status = Status.INTERRUPTED
     ended = replace(session.standing, status=status, seconds=max(session.spent, 0.0))
-    if progress and status is AnalysisStatus.FINISHED:
+    if progress and status is Status.FINISHED:
         progress(ended)
     return ended
 
@@ -391,7 +390,7 @@ def _mipbound(session: Session, why: str) -> None:
             rng=session.seed,
             workers=session.workers,
         )
-        finished = done.status is MIPBoundStatus.FINISHED
+        finished = done.status is Status.FINISHED
         if finished:
             session.know(probable_lower=done.lower, mipbound=done)
         words = f"at least {format_count(done.lower, Side.LOWER)}" if finished else "claims nothing, since it did not end in time"

@@ -6,7 +6,6 @@ numbers of unknown spread may always be missing a rare large one.  So the upper 
 than estimated: Welch's test on their logarithms, corrected for the number of pairs (Holm 1979).
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any, cast
 from tessella.analysis.result import Analysis
 from tessella.errors import OptionError
 from tessella.options import check_probability
-from tessella.result import SCHEMA
+from tessella.result import SCHEMA, ToJson
 
 
 class Verdict(StrEnum):
@@ -55,7 +54,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(ToJson):
     """Networks from the one with most regions down.
 
     Parameters
@@ -101,10 +100,6 @@ class Ranking:
             "level": self.level,
             "comparisons": [each.to_dict() for each in self.comparisons],
         }
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
 
 
 def rank(analyses: Mapping[str, Analysis], *, level: float = 0.05) -> Ranking:

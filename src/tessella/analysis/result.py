@@ -1,10 +1,8 @@
 """What an analysis answers: a bracket, and how it came about."""
 
 import html
-import json
 import math
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from tessella.counting.count import Count
@@ -17,6 +15,8 @@ from tessella.result import (
     SCHEMA,
     Bound,
     Side,
+    Status,
+    ToJson,
     encode_int,
     format_confidence,
     format_count,
@@ -29,14 +29,6 @@ from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
 LOADING = "loading"
-
-
-class AnalysisStatus(StrEnum):
-    """Where an analysis stands."""
-
-    RUNNING = "running"
-    FINISHED = "finished"
-    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +59,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(ToJson):
     """All that is known of the number of regions of a network on a domain.
 
     The order ``1 <= proved_lower <= probable_lower <= upper`` always holds; if the count is exact, all are equal.
@@ -114,7 +106,7 @@ class Analysis:
     steps: tuple[Step, ...] = ()
     choices: str = ""
     seconds: float = 0.0
-    status: AnalysisStatus = AnalysisStatus.FINISHED
+    status: Status = Status.FINISHED
     compile_seconds: float = 0.0
 
     def __post_init__(self) -> None:
@@ -274,10 +266,6 @@ class Analysis:
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
         }
-
-    def to_json(self) -> str:
-        """One line of JSON; integers of any size survive."""
-        return json.dumps(self.to_dict())
 
 
 def _without_past(record: dict[str, Any], past: dict[str, Any]) -> dict[str, Any]:

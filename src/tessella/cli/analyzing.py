@@ -21,6 +21,7 @@ from tessella.cli.options import (
 )
 from tessella.cli.where import Where
 from tessella.errors import FileError, OptionError
+from tessella.result import Status
 
 if TYPE_CHECKING:
     from tessella.network import Network
@@ -71,8 +72,6 @@ def analyze(  # noqa: PLR0913  one parameter per option
 
         tessella analyze acasxu.onnx --property prop_1.vnnlib --mipbound
     """
-    from tessella.analysis.result import AnalysisStatus  # noqa: PLC0415  loads the compiler
-
     check_least(workers=workers, seed=seed)
     _check_once(models)
     networks = {name: reading.network(name) for name in models}
@@ -91,15 +90,13 @@ def analyze(  # noqa: PLR0913  one parameter per option
             brackets.print_analysis(("\n" if number else "") + title, found[name])
         elif printing.quiet and not printing.as_json:
             typer.echo(brackets.quiet_line(found[name]) + (f" {name}" if len(networks) > 1 else ""))
-        if found[name].status is AnalysisStatus.INTERRUPTED:
+        if found[name].status is Status.INTERRUPTED:
             break
     _finish(found, [name for name in networks if name not in found], as_json=printing.as_json, quiet=printing.quiet)
 
 
 def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_json: bool, quiet: bool) -> None:
     """JSON, or the ranking of several; and what Ctrl-C left out."""
-    from tessella.analysis.result import AnalysisStatus  # noqa: PLC0415  loads the compiler
-
     records = [{"model": name, **each.to_dict()} for name, each in found.items()] if as_json else []
     if len(found) + len(left_out) == 1:
         for record in records:
@@ -109,11 +106,7 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
     named = found if as_json or len(set(bare)) < len(bare) else dict(zip(bare, found.values(), strict=True))
     ranking = None if left_out else tessella.rank(named)
     if as_json:
-        ended = (
-            AnalysisStatus.INTERRUPTED
-            if any(each.status is AnalysisStatus.INTERRUPTED for each in found.values())
-            else AnalysisStatus.FINISHED
-        )
+        ended = Status.INTERRUPTED if any(each.status is Status.INTERRUPTED for each in found.values()) else Status.FINISHED
         drawing.print_json(
             {"status": ended, "models": records, "left_out": left_out, "ranking": ranking.to_dict() if ranking else None}
         )

@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tessella.analysis.ranking import Comparison, Ranking, Verdict
-from tessella.analysis.result import LOADING, Analysis, AnalysisStatus
+from tessella.analysis.result import LOADING, Analysis
 from tessella.cli.drawing import console, table
-from tessella.result import Side, format_confidence, format_count, format_duration, format_maps, maps
+from tessella.result import Side, Status, format_confidence, format_count, format_duration, format_maps, maps
 
 _Tick = Callable[[Analysis], None]
 
@@ -81,7 +81,7 @@ def print_analysis(title: str, found: Analysis) -> None:
         out.print()
         out.print(_steps(found))
     out.print(f"\n{found.choices}".rstrip() + ("\n" if found.choices else "") + _footnote(found))
-    if found.status is AnalysisStatus.INTERRUPTED:
+    if found.status is Status.INTERRUPTED:
         typer.echo("Note: stopped by Ctrl-C; this is what was known by then.", err=True)
 
 

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -20,14 +20,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from tessella.cli.options import check_least
-from tessella.counting.count import Count, CountProgress, Status
+from tessella.counting.count import Count, CountProgress
 from tessella.domain import Domain
 from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.methods import CountMethod
 from tessella.network import Network
 from tessella.parallel import worker_count
-from tessella.probable.result import MIPBound, MIPBoundStatus
-from tessella.result import Bound, Side, format_confidence, format_count, format_duration, format_maps, format_share, maps
+from tessella.probable.result import MIPBound
+from tessella.result import Bound, Side, Status, format_confidence, format_count, format_duration, format_maps, format_share, maps
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
@@ -192,7 +192,7 @@ def _error(relative: float) -> str:
     return "estimated" if not np.isfinite(relative) else f"estimated, standard error {format_share(relative)}"
 
 
-_EARLY = frozenset({MIPBoundStatus.TIME_LIMIT, MIPBoundStatus.INTERRUPTED})
+_EARLY = frozenset({Status.TIME_LIMIT, Status.INTERRUPTED})
 
 
 def percent(share: float) -> str:
@@ -212,7 +212,7 @@ def print_mipbounds(title: str, found: Sequence[MIPBound], *, quiet: bool) -> No
         typer.echo(" ".join(str(each.lower) if each.maps < 10_000 else format_count(each.lower, Side.LOWER) for each in found))
         return
     best, out = found[-1], console()
-    if best.status is MIPBoundStatus.INFEASIBLE:
+    if best.status is Status.INFEASIBLE:
         out.print(f"{title}: has no solution, as {best.method} says. The count is 0.")
         return
     network = best.subject.network is not None
@@ -248,7 +248,7 @@ def _drawn_from(found: MIPBound, what: str) -> str:
 def print_early(found: MIPBound) -> None:
     """Say on stderr why repetitions ended early."""
     if found.status in _EARLY:
-        why = "Ctrl-C" if found.status is MIPBoundStatus.INTERRUPTED else "the time limit"
+        why = "Ctrl-C" if found.status is Status.INTERRUPTED else "the time limit"
         typer.echo(f"Note: XOR-{found.parity_size} was ended by {why} after {found.repetitions} repetitions.", err=True)
 
 
@@ -279,41 +279,36 @@ def progress_bar(text: str, *, shown: bool) -> Generator[Tick]:
 
 
 @contextmanager
-def progress_line(text: str, *, shown: bool) -> Generator[Callable[[int], None] | None]:
-    """How many there are so far, on stderr and in a terminal only."""
+def _live(drawn: Callable[[Any], str | Table], *, shown: bool, pause: float = 0.0) -> Generator[Callable[[Any], None] | None]:
+    """What was told last, drawn, on stderr and in a terminal only; not more often than every so many seconds."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
     with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
         told = perf_counter()
 
-        def tell(now: int) -> None:
+        def tell(now: Any) -> None:
             nonlocal told
-            if perf_counter() - told > _PAUSE:
+            if perf_counter() - told >= pause:
                 told = perf_counter()
-                screen.update(f"{now:,} {text}", refresh=True)
+                screen.update(drawn(now), refresh=True)
 
         yield tell
 
 
-@contextmanager
-def live_bracket(title: str, *, shown: bool) -> Generator[Callable[[CountProgress], None] | None]:
+def progress_line(text: str, *, shown: bool) -> AbstractContextManager[Callable[[int], None] | None]:
+    """How many there are so far, on stderr and in a terminal only."""
+    return _live(lambda now: f"{now:,} {text}", shown=shown, pause=_PAUSE)
+
+
+def live_bracket(title: str, *, shown: bool) -> AbstractContextManager[Callable[[CountProgress], None] | None]:
     """The bounds so far, on stderr and in a terminal only."""
-    if not shown or not sys.stderr.isatty():
-        yield None
-        return
-    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
-        yield lambda now: screen.update(_standing(title, now), refresh=True)
+    return _live(lambda now: _standing(title, now), shown=shown)
 
 
-@contextmanager
-def live_repetitions(title: str, *, shown: bool) -> Generator[Callable[[MIPBound], None] | None]:
+def live_repetitions(title: str, *, shown: bool) -> AbstractContextManager[Callable[[MIPBound], None] | None]:
     """The last repetitions and the bound so far, on stderr and in a terminal only."""
-    if not shown or not sys.stderr.isatty():
-        yield None
-        return
-    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
-        yield lambda now: screen.update(_repetitions(title, now), refresh=True)
+    return _live(lambda now: _repetitions(title, now), shown=shown)
 
 
 def _repetitions(title: str, now: MIPBound) -> Table:
@@ -343,20 +338,15 @@ def _standing(title: str, now: CountProgress) -> Table:
     return drawn
 
 
-@contextmanager
-def live_estimate(title: str, *, shown: bool) -> Generator[Callable[[EstimateProgress], None] | None]:
+def live_estimate(title: str, *, shown: bool) -> AbstractContextManager[Callable[[EstimateProgress], None] | None]:
     """The estimate so far in one line, on stderr and in a terminal only."""
-    if not shown or not sys.stderr.isatty():
-        yield None
-        return
 
     def line(now: EstimateProgress) -> str:
         about = f"about 2^{now.maps:.2f} ({_error(now.relative_error)})"
         sure = f"at least {format_count(now.lower, Side.LOWER)} with {format_confidence(now.confidence)} confidence"
         return f"{title}: {about}, {sure}, {now.probes:,} probes, {now.seconds:.1f} s"
 
-    with Live(console=Console(stderr=True, highlight=False), transient=True, auto_refresh=False) as screen:
-        yield lambda now: screen.update(line(now), refresh=True)
+    return _live(line, shown=shown)
 
 
 @contextmanager

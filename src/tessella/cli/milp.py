@@ -29,6 +29,7 @@ from tessella.cli.options import (
     whole_numbers,
 )
 from tessella.cli.where import Where
+from tessella.result import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,6 @@ def mipbound(  # noqa: PLR0913  one parameter per option
 
         tessella mipbound knapsack.mps --parity-size 3 --variables x1,x2,x3
     """
-    from tessella.probable.result import MIPBoundStatus  # noqa: PLC0415  loads numpy
     from tessella.solvers.reading import is_problem  # noqa: PLC0415
 
     sizes, shown = whole_numbers(trials.parity_size, "--parity-size"), printing.shown
@@ -102,7 +102,7 @@ def mipbound(  # noqa: PLR0913  one parameter per option
     for size in sizes:
         with drawing.live_repetitions(title, shown=shown) as tick:
             found.append(bound(parity_size=size, progress=tick))
-        if found[-1].status is MIPBoundStatus.INTERRUPTED:
+        if found[-1].status is Status.INTERRUPTED:
             break
     if printing.as_json:
         drawing.print_json({"model": model, "bounds": [each.to_dict() for each in found]})

@@ -1,13 +1,11 @@
 """The number of regions: exactly, or between two proved bounds that meet if there is time enough."""
 
-import json
 import math
 import os
 from collections.abc import Callable
 from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 from tessella import options
@@ -22,20 +20,12 @@ from tessella.network import Network
 from tessella.parallel import Workforce
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
-from tessella.result import SCHEMA, Bound, Side, encode_int, format_count, format_maps, maps, provenance
+from tessella.result import SCHEMA, Bound, Side, Status, ToJson, encode_int, format_count, format_maps, maps, provenance
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.empirical import empirical
 
 _WHO = "a count"
-
-
-class Status(StrEnum):
-    """Why a count ended."""
-
-    FINISHED = "finished"
-    TIME_LIMIT = "time limit"
-    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +57,7 @@ class CountProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class Count(ToJson):
     """How many full-dimensional regions a network has on a domain.
 
     Parameters
@@ -161,10 +151,6 @@ class Count:
             "compile_seconds": self.compile_seconds,
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
 
 
 def count(  # noqa: PLR0913  one keyword per option

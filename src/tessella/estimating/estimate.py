@@ -1,6 +1,5 @@
 """The number of regions estimated by random descents, with a lower bound that holds with a given confidence."""
 
-import json
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessella import options
-from tessella.counting.count import Count, Status, count
+from tessella.counting.count import Count, count
 from tessella.counting.schedule import prepare
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
@@ -22,7 +21,7 @@ from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.partition.tree import Tree
-from tessella.result import SCHEMA, Bound, Side, encode_int, format_confidence, format_count, maps, provenance
+from tessella.result import SCHEMA, Bound, Side, Status, ToJson, encode_int, format_confidence, format_count, maps, provenance
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
@@ -69,7 +68,7 @@ class EstimateProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(ToJson):
     """About how many full-dimensional regions a network has on a domain.
 
     Parameters
@@ -172,10 +171,6 @@ class Estimate:
             "compile_seconds": self.compile_seconds,
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
 
 
 def estimate(  # noqa: PLR0913  one keyword per option

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
-from tessella.counting.count import Status
 from tessella.estimating.descents import Batch, Descents, Shape
 from tessella.estimating.tilts import Tilts
 from tessella.estimating.values import Values
@@ -23,6 +22,7 @@ from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
 from tessella.parallel import Crew, Pending, worker_count
 from tessella.partition.tree import Tree
+from tessella.result import Status
 
 _FIRST, _GROWTH = 4, 1.5  # rounds of the first generation, and how much more are made before what is learned is used
 _TASK = 0.05  # seconds that one task should take

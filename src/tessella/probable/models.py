@@ -15,9 +15,9 @@ from tessella.network import Floats, Mask
 from tessella.parallel import Workforce
 from tessella.probable.lazy import SHORT, BySolver
 from tessella.probable.networks import check_solver, fitting, repeated
-from tessella.probable.result import MIPBound, MIPBoundStatus, Subject
+from tessella.probable.result import MIPBound, Subject
 from tessella.probable.run import plan
-from tessella.result import Counted
+from tessella.result import Counted, Status
 from tessella.solvers.base import LazySolver, Solver, SolverStatus, without_objective
 from tessella.solvers.reading import Problem, read_problem
 from tessella.solvers.scip import SCIP
@@ -84,7 +84,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     job = Counting(without_objective(problem.model), columns, chosen)
     found, least = _first(problem, job, seconds)
     if found is not SolverStatus.OPTIMAL:
-        status = MIPBoundStatus.INFEASIBLE if found is SolverStatus.INFEASIBLE else MIPBoundStatus.TIME_LIMIT
+        status = Status.INFEASIBLE if found is SolverStatus.INFEASIBLE else Status.TIME_LIMIT
         return replace(answer, status=status, seconds=meter.clock() - begun)
     return repeated(replace(answer, least=least), job, asked, begun, Workforce(executor, workers), progress)
 

@@ -23,9 +23,10 @@ from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
 from tessella.preactivation import PreactivationBounds
 from tessella.probable.lazy import SHORT, BySolver, Confirm
-from tessella.probable.result import MIPBound, MIPBoundStatus, Subject
+from tessella.probable.result import MIPBound, Subject
 from tessella.probable.run import Job, Plan, Run, Worker, plan
 from tessella.probable.search import Outcome, Seeker
+from tessella.result import Status
 from tessella.solvers.base import LazySolver
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.upper.empirical import empirical
@@ -136,7 +137,7 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
 ) -> MIPBound:
     """Do the repetitions of a plan, and fill in what an answer still lacks."""
 
-    def current(outcomes: list[Outcome], status: MIPBoundStatus) -> MIPBound:
+    def current(outcomes: list[Outcome], status: Status) -> MIPBound:
         return replace(
             answer,
             draws=tuple(outcome.draws for outcome in outcomes),
@@ -148,7 +149,7 @@ def repeated(  # noqa: PLR0913, PLR0917  what was asked
 
     def changed(outcomes: list[Outcome]) -> None:
         if progress is not None:
-            progress(current(outcomes, MIPBoundStatus.RUNNING))
+            progress(current(outcomes, Status.RUNNING))
 
     run = Run(job, asked, begun + (math.inf if asked.seconds is None else asked.seconds), changed)
     run.go(workforce.executor, workforce.workers)

@@ -1,8 +1,6 @@
 """What MIPBound answers."""
 
-import json
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from tessella._version import __version__
@@ -14,6 +12,8 @@ from tessella.result import (
     Bound,
     Counted,
     Side,
+    Status,
+    ToJson,
     encode_int,
     format_confidence,
     format_count,
@@ -21,16 +21,6 @@ from tessella.result import (
     maps,
     provenance,
 )
-
-
-class MIPBoundStatus(StrEnum):
-    """Why MIPBound ended."""
-
-    RUNNING = "running"
-    FINISHED = "finished"
-    TIME_LIMIT = "time limit"
-    INTERRUPTED = "interrupted"
-    INFEASIBLE = "infeasible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +47,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class MIPBound:
+class MIPBound(ToJson):
     """A lower bound on a number of solutions that holds with a probability.
 
     Parameters
@@ -104,7 +94,7 @@ class MIPBound:
     seed: tuple[int, ...] = ()
     empirical: int | None = None
     seconds: float = field(default=0.0, compare=False)
-    status: MIPBoundStatus = MIPBoundStatus.FINISHED
+    status: Status = Status.FINISHED
     compile_seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -166,7 +156,7 @@ class MIPBound:
     def __repr__(self) -> str:
         """One line a person can read."""
         time = f"{self.seconds:.2f} s" if self.seconds < 10.0 else f"{self.seconds:,.0f} s"
-        if self.status is MIPBoundStatus.INFEASIBLE:
+        if self.status is Status.INFEASIBLE:
             return f"MIPBound(no solutions, as {self.method} says, of {self.subject.name}, {time})"
         number = format_count(self.lower, Side.LOWER)
         power = "" if "^" in number or self.lower < 1 else f" = 2^{format_maps(self.lower, Side.LOWER)}"
@@ -208,7 +198,3 @@ class MIPBound:
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
         }
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())

@@ -17,8 +17,8 @@ from tessella.errors import SolverError
 from tessella.kernel import meter
 from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
-from tessella.probable.result import MIPBoundStatus
 from tessella.probable.search import Outcome
+from tessella.result import Status
 from tessella.seeds import entropy
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Run:
     deadline: float
     changed: Callable[[list[Outcome]], None]
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
-    status: MIPBoundStatus = MIPBoundStatus.FINISHED
+    status: Status = Status.FINISHED
     _waiting: dict[int, Outcome] = field(default_factory=dict[int, Outcome])
     _crew: Crew[Worker] = field(default_factory=Crew[Worker])
     _stop: Stop = field(default_factory=Stop)
@@ -154,7 +154,7 @@ class Run:
             with ThreadPoolExecutor(min(count, self.plan.repetitions or count)) as threads:
                 self._loop(Pending[int](threads), count, afar=False)
         except KeyboardInterrupt:  # a second one, or between two steps
-            self.status = MIPBoundStatus.INTERRUPTED
+            self.status = Status.INTERRUPTED
 
     def _loop(self, pending: Pending[int], workers: int, *, afar: bool) -> None:
         try:
@@ -162,7 +162,7 @@ class Run:
                 for number, found in pending.wait(_TICK):
                     self._absorb(number, found)
         except KeyboardInterrupt:
-            self.status = MIPBoundStatus.INTERRUPTED
+            self.status = Status.INTERRUPTED
             self._drain(pending)
         finally:
             self._stop.asked = True
@@ -180,7 +180,7 @@ class Run:
             else:
                 pending.submit(number, self._work, number)
         if left <= 0.0 and len(self.outcomes) < most:
-            self.status = MIPBoundStatus.TIME_LIMIT
+            self.status = Status.TIME_LIMIT
             self._stop.asked = True
             pending.cancel()
         return bool(pending.labels)

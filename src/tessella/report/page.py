@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from tessella._version import __version__
-from tessella.analysis.result import Analysis, AnalysisStatus, Step
+from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, names, record
-from tessella.result import Side, format_confidence, format_count, format_duration, format_maps
+from tessella.result import Side, Status, format_confidence, format_count, format_duration, format_maps
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def _answer(found: Analysis) -> str:
 
 def _stopped(found: Analysis) -> str:
     """A line for a bracket that may be wider than it had to be."""
-    if found.status == AnalysisStatus.FINISHED or found.exact is not None:
+    if found.status == Status.FINISHED or found.exact is not None:
         return ""
     time = format_duration(found.seconds)
     return f'<p class="stopped">Stopped early: the analysis was {found.status} after {time}. What is said holds; more time might say more.</p>\n'

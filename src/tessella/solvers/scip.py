@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -304,23 +305,7 @@ class _Search:
 
     def handler(self, pyscipopt: Any) -> Any:
         """The constraint handler through which SCIP asks."""
-        search, results = self, pyscipopt.SCIP_RESULT
-
-        class Collector(pyscipopt.Conshdlr):  # pyright: ignore[reportUntypedBaseClass]  the package is imported on use
-            def conscheck(self, *_: Any, **__: Any) -> dict[str, Any]:
-                return {"result": results.INFEASIBLE}
-
-            def consenfolp(self, *_: Any, **__: Any) -> dict[str, Any]:
-                return {"result": results.BRANCHED if search.step(self.model) else results.CUTOFF}
-
-            def consenfops(self, _: Any, __: int, solinfeasible: bool, *___: Any) -> dict[str, Any]:  # noqa: FBT001  as SCIP calls it
-                return {"result": results.INFEASIBLE} if solinfeasible else self.consenfolp()
-
-            def conslock(self, _: Any, __: int, positive: int, negative: int) -> None:
-                for column in search.columns:
-                    self.model.addVarLocks(search.variables[column], positive + negative, positive + negative)
-
-        return Collector()
+        return _asking(pyscipopt, self, self.step, pyscipopt.SCIP_RESULT.BRANCHED)()
 
 
 @dataclass(slots=True)
@@ -361,23 +346,31 @@ class _Lazy:
         """The constraint handler through which SCIP asks."""
         lazy, results = self, pyscipopt.SCIP_RESULT
 
-        class Handler(pyscipopt.Conshdlr):  # pyright: ignore[reportUntypedBaseClass]  the package is imported on use
-            def conscheck(self, *_: Any, **__: Any) -> dict[str, Any]:
-                return {"result": results.INFEASIBLE}
-
-            def consenfolp(self, *_: Any, **__: Any) -> dict[str, Any]:
-                return {"result": results.CONSADDED if lazy.step(pyscipopt, self.model) else results.CUTOFF}
-
-            def consenfops(self, _: Any, __: int, solinfeasible: bool, *___: Any) -> dict[str, Any]:  # noqa: FBT001  as SCIP calls it
-                return {"result": results.INFEASIBLE} if solinfeasible else self.consenfolp()
-
+        class Handler(_asking(pyscipopt, lazy, partial(lazy.step, pyscipopt), results.CONSADDED)):  # pyright: ignore[reportUntypedBaseClass]
             def consprop(self, *_: Any, **__: Any) -> dict[str, Any]:
                 if lazy.pressed or (lazy.stopped is not None and lazy.stopped()):
                     self.model.interruptSolve()
                 return {"result": results.DIDNOTFIND}
 
-            def conslock(self, _: Any, __: int, positive: int, negative: int) -> None:
-                for column in lazy.columns:
-                    self.model.addVarLocks(lazy.variables[column], positive + negative, positive + negative)
-
         return Handler()
+
+
+def _asking(pyscipopt: Any, search: "_Search | _Lazy", step: Callable[[Any], bool], taken: Any) -> Any:
+    """The constraint handler through which SCIP asks, as a class: no solution is taken, but a step is made with each."""
+    results = pyscipopt.SCIP_RESULT
+
+    class Asking(pyscipopt.Conshdlr):  # pyright: ignore[reportUntypedBaseClass]  the package is imported on use
+        def conscheck(self, *_: Any, **__: Any) -> dict[str, Any]:
+            return {"result": results.INFEASIBLE}
+
+        def consenfolp(self, *_: Any, **__: Any) -> dict[str, Any]:
+            return {"result": taken if step(self.model) else results.CUTOFF}
+
+        def consenfops(self, _: Any, __: int, solinfeasible: bool, *___: Any) -> dict[str, Any]:  # noqa: FBT001  as SCIP calls it
+            return {"result": results.INFEASIBLE} if solinfeasible else self.consenfolp()
+
+        def conslock(self, _: Any, __: int, positive: int, negative: int) -> None:
+            for column in search.columns:
+                self.model.addVarLocks(search.variables[column], positive + negative, positive + negative)
+
+    return Asking

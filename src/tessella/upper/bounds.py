@@ -1,6 +1,5 @@
 """All upper bounds at once."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Network
-from tessella.result import SCHEMA, Bound, Side, format_count, maps, provenance
+from tessella.result import SCHEMA, Bound, Side, ToJson, format_count, maps, provenance
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.configuration import configuration, montufar, raghu, stages
@@ -20,7 +19,7 @@ from tessella.upper.empirical import Empirical, empirical
 
 
 @dataclass(frozen=True, slots=True)
-class UpperBounds:
+class UpperBounds(ToJson):
     """Upper bounds on the number of regions, loosest first.
 
     Parameters
@@ -110,10 +109,6 @@ class UpperBounds:
             }
             record |= {"stability": parts, "coverage": self.empirical_details.to_dict()}
         return record
-
-    def to_json(self) -> str:
-        """One line of JSON."""
-        return json.dumps(self.to_dict())
 
 
 def upper_bounds(  # noqa: PLR0913  one keyword per option
