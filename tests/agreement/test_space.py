@@ -98,6 +98,19 @@ def test_estimates_and_samples():
     assert abs(np.mean(means) - 1.0) < 0.1
 
 
+@pytest.mark.parametrize("inputs", [9, 140])
+def test_more_inputs_than_units_are_as_many_as_units(inputs):
+    """Onto all of R^5, the first layer may be any map: the walks by linear programs and by points, against that over corners."""
+    rng = np.random.default_rng(inputs)
+    later = (rng.normal(size=(4, 5)), rng.normal(size=4))
+    bias = rng.normal(size=5)
+    nets = [
+        Network.from_arrays([(weight, bias), later], relu_output=True) for weight in (rng.normal(size=(5, inputs)), np.eye(5))
+    ]
+    counts = [tessella.count(net, (-np.inf, np.inf)).exact for net in nets]
+    assert counts[0] == counts[1]
+
+
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_all_of_space_is_the_limit_of_large_boxes(data):

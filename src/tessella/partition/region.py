@@ -215,7 +215,7 @@ def _largest_radius(matrix: Floats, offset: Floats, box: Box) -> float:
     found = cast("Any", linprog)(
         np.append(np.zeros(rows.shape[1] - 1), -1.0), A_ub=rows, b_ub=limits, bounds=ends, method="highs"
     )
-    return np.inf if found.status == 3 else max(float(found.x[-1]), 0.0) if found.status == 0 else 0.0
+    return np.inf if found.status == 3 else max(0.0, float(found.x[-1])) if found.status == 0 else 0.0
 
 
 class _Walled(NamedTuple):
