@@ -46,7 +46,7 @@ class Source:
     Parameters
     ----------
     kind
-        ``"onnx"``, ``"torch"``, ``"pt2"``, ``"keras"`` or ``"npz"``.
+        ``"onnx"``, ``"torch"``, ``"pt2"``, ``"keras"``, ``"npz"``, ``"scikit-learn"``, ``"state_dict"``, ``"flax"``, ``"haiku"``, ``"equinox"`` or ``"arrays"``.
     name
         The file's name, or the model's class.
     input_shape
