@@ -91,6 +91,32 @@ KINDS += [
     "Cast",
     "",
 ]
+KINDS += [
+    "LeakyRelu",
+    "PRelu",
+    "Clip",
+    "Max",
+    "MaxPool",
+    "GlobalMaxPool",
+    "ConvTranspose",
+    "Resize",
+    "Upsample",
+    "Tile",
+    "Where",
+    "Greater",
+]
+KINDS += [
+    "Softmax",
+    "ArgMax",
+    "OneHot",
+    "ReduceMax",
+    "BatchNormalization",
+    "DepthToSpace",
+    "QuantizeLinear",
+    "DequantizeLinear",
+    "Pow",
+    "Not",
+]
 
 
 def restructure(proto, rng):
