@@ -167,7 +167,7 @@ def test_version_and_help(run):
         (["upper", "MODEL", "--box", "0"], "such as 0,1"),
         (["upper", "MODEL", "--box", "1,0"], "empty"),
         (["upper", "MODEL", "--box", "x,1"], "numbers separated by commas"),
-        (["upper", "MODEL", "--box", "0,inf"], "finite"),
+        (["upper", "MODEL", "--box", "0,nan"], "finite"),
         (["upper", "MODEL", "--box", "0,1", "--property", "PROPERTY"], "not both"),
         (["upper", "MODEL", "--property", "PROPERTY"], "2 input boxes"),
         (["upper", "MODEL", "--property", "MODEL"], "net.npz"),

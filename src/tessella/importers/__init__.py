@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tessella.domain import Box
+from tessella.domain import Domain
 from tessella.errors import DomainError, FileError, FileMissing, OptionError, UnsupportedModel
 from tessella.importers.door import Wishes, checked_shape, existing_file, reading, refuse_pickle
 from tessella.network import Network
@@ -66,8 +66,8 @@ def load(
     return network.with_relu_output() if relu_output else network
 
 
-def load_domains(path: str | os.PathLike[str]) -> tuple[Box, ...]:
-    """Read the input boxes of a VNN-LIB property: one for each disjunct over the inputs.
+def load_domains(path: str | os.PathLike[str]) -> tuple[Domain, ...]:
+    """Read the inputs of a VNN-LIB property: a box, or a polytope, for each disjunct over the inputs.
 
     Parameters
     ----------
@@ -79,19 +79,19 @@ def load_domains(path: str | os.PathLike[str]) -> tuple[Box, ...]:
     return read_domains(path)
 
 
-def load_domain(path: str | os.PathLike[str]) -> Box:
-    """Read the input box of a VNN-LIB property that has just one.
+def load_domain(path: str | os.PathLike[str]) -> Domain:
+    """Read the inputs of a VNN-LIB property that has just one box or polytope.
 
     Parameters
     ----------
     path
         A ``.vnnlib`` file, or a gzipped one.
     """
-    box, *others = load_domains(path)
+    domain, *others = load_domains(path)
     if others:
         msg = f"{path}: the property has {1 + len(others)} input boxes; load_domains gives them all"
         raise DomainError(msg)
-    return box
+    return domain
 
 
 def _load_file(path: str | os.PathLike[str], wishes: Wishes) -> Network:

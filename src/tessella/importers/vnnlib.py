@@ -1,27 +1,39 @@
-"""Read the input boxes of VNN-LIB 1.0 properties, the format of the verification competition VNN-COMP.
+"""Read the inputs of VNN-LIB properties, the format of the verification competition VNN-COMP.
 
 A property constrains inputs ``X_0, X_1, ...`` and outputs ``Y_0, Y_1, ...`` of a network.  Only the inputs matter here:
-whatever is said about outputs is taken as true, and what is left is a union of boxes.  Formulas are reduced while they are
-read, each to its *cases*: sets of bounds, of which at least one must hold.
+whatever is said about outputs is taken as true, and what is left is a union of boxes and polytopes.  Formulas are reduced while they are
+read, each to its *cases*: sets of ranges, of which at least one must hold.
 """
 
 import gzip
 import io
 import math
-import operator
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NoReturn, TypeAlias, final
 
-import numpy as np
-
-from tessella.domain import Box
+from tessella.domain import Domain
 from tessella.errors import DomainError, FileError, UnsupportedModel
 from tessella.importers.door import existing_file, reading
+from tessella.importers.vnnlib2 import as_version_1, is_version_2
+from tessella.importers.vnnlib_forms import (
+    HOLDS,
+    Case,
+    Form,
+    Operand,
+    Other,
+    Sum,
+    calculated,
+    domain,
+    is_finite,
+    narrow,
+    ranges,
+    relative,
+)
 
 MAX_BYTES: Final = 256 * 2**20
 MAX_DEPTH: Final = 200
@@ -34,59 +46,32 @@ _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[
 _INPUT: Final = re.compile(r"X_(0|[1-9][0-9]{0,8})")
 _OUTPUT: Final = re.compile(r"Y_(0|[1-9][0-9]{0,8})")
 
-_MIRRORED: Final = {"<=": ">=", ">=": "<=", "<": ">", ">": "<", "=": "="}
-_HOLDS: Final[dict[str, Callable[[float, float], bool]]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "<": operator.lt,
-    ">": operator.gt,
-    "=": operator.eq,
-}
-_ARITHMETIC: Final[dict[str, Callable[[float, float], float]]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": lambda left, right: left / right,
-}
+_ARITHMETIC: Final = frozenset({"+", "-", "*", "/"})
 _DECLARATIONS: Final = {"declare-const": 3, "declare-fun": 4}  # and how many words they have
 _WITHOUT_MEANING: Final = frozenset(
     {"set-logic", "set-info", "set-option", "check-sat", "get-model", "get-value", "echo", "exit"}
 )
-_NEXT_VERSION: Final = frozenset({"vnnlib-version", "declare-network"})
-
-_Case: TypeAlias = dict[int, tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Formula:
-    cases: list[_Case]
-
-
-@dataclass(frozen=True, slots=True)
-class _Input:
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Term:
-    reads_inputs: bool
+    cases: list[Case]
 
 
 @dataclass(frozen=True, slots=True)
 class _Assertion:
     start: int
     end: int
-    cases: list[_Case]
+    cases: list[Case]
 
 
-_Operand: TypeAlias = float | _Input | _Term
-_Item: TypeAlias = str | _Operand | _Formula | None
+_Item: TypeAlias = str | Operand | _Formula | None
 
 _TRUE: Final = _Formula([{}])
 _FALSE: Final = _Formula([])
 
 
-def read_domains(path: str | os.PathLike[str]) -> tuple[Box, ...]:
+def read_domains(path: str | os.PathLike[str]) -> tuple[Domain, ...]:
     """Read the input boxes of a VNN-LIB property file, plain (``.vnnlib``) or compressed (``.vnnlib.gz``).
 
     Parameters
@@ -96,14 +81,15 @@ def read_domains(path: str | os.PathLike[str]) -> tuple[Box, ...]:
 
     Returns
     -------
-    One box, or several if the property is a disjunction over inputs.  Equal boxes appear once; boxes may overlap.
+    One box, or several if the property is a disjunction over inputs; a polytope where it has linear constraints on several inputs.  Equal ones appear once;
+    they may overlap.
     """
     place, name = existing_file(path), str(path)
     with reading(name, "a VNN-LIB property"):
         return parse_domains(_text(place, name), name)
 
 
-def parse_domains(text: str, name: str) -> tuple[Box, ...]:
+def parse_domains(text: str, name: str) -> tuple[Domain, ...]:
     """Read the input boxes of a VNN-LIB property.
 
     Strict bounds are taken as closed, and constraints on outputs as true.
@@ -120,7 +106,8 @@ def parse_domains(text: str, name: str) -> tuple[Box, ...]:
     >>> parse_domains("(declare-const X_0 Real) (assert (<= X_0 1)) (assert (>= X_0 (/ -1 2)))", "half")
     (Box([-0.5, 1]),)
     """
-    return _Property(text.replace("\r\n", "\n").replace("\r", "\n"), name).boxes()
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _Property(as_version_1(text, name) if is_version_2(text) else text, name).domains()
 
 
 def _text(path: Path, name: str) -> str:
@@ -140,30 +127,6 @@ def _text(path: Path, name: str) -> str:
         raise FileError(msg) from error
 
 
-def _narrow(case: _Case, other: _Case) -> bool:
-    """Intersect a case with another in place; False if nothing is left."""
-    for index, ends in other.items():
-        before = case.get(index)
-        both = ends if before is None else (max(before[0], ends[0]), min(before[1], ends[1]))
-        if both[0] > both[1]:
-            return False
-        case[index] = both
-    return True
-
-
-def _relative(case: _Case, base: _Case) -> _Case | None:
-    """Keep what a case adds to the bounds that hold anyway; None if nothing is left."""
-    added: _Case = {}
-    for index, (lower, upper) in case.items():
-        around = base.get(index, (-math.inf, math.inf))
-        both = max(around[0], lower), min(around[1], upper)
-        if both[0] > both[1]:
-            return None
-        if both != around:
-            added[index] = both
-    return added
-
-
 @final
 class _Property:
     """A property while it is read."""
@@ -175,26 +138,30 @@ class _Property:
         self._name = name
         self._start = self._end = 0  # of the expression that is being reduced
         self._steps = 0
-        self._inputs: dict[str, _Input] = {}
-        self._base: _Case = {}  # the bounds that hold in every box
+        self._inputs: dict[str, Sum] = {}
+        self._base: Case = {}  # the bounds that hold in every box
         self._choices: list[_Assertion] = []
         self._contradiction: _Assertion | None = None
 
-    def boxes(self) -> tuple[Box, ...]:
+    def domains(self) -> tuple[Domain, ...]:
         self._read()
         dim = self._dim()
         if self._contradiction is not None:
             self._contradict(self._contradiction)
-        cases: list[_Case] = [{}]
+        cases: list[Case] = [{}]
         for choice in self._choices:
             self._start, self._end = choice.start, choice.end
-            relative = (_relative(case, self._base) for case in choice.cases)
-            cases = self._product(cases, [case for case in relative if case is not None])
+            added = (relative(case, self._base) for case in choice.cases)
+            cases = self._product(cases, [case for case in added if case is not None])
             if not cases:
                 self._contradict(choice)
         if len(cases) * dim * 2 > MAX_NUMBERS:
             self._too_many(f"{len(cases):,} boxes of {dim:,} inputs each")
-        return tuple(dict.fromkeys(self._boxes(cases, dim)))
+        made = tuple(dict.fromkeys(self._made(cases, dim)))
+        if not made:
+            msg = f"{self._name}: all {len(cases)} of its polytopes are empty or have no interior; check the constraints"
+            raise DomainError(msg)
+        return made
 
     # Reading
 
@@ -239,8 +206,6 @@ class _Property:
             self._assert(items)
         elif isinstance(head, str) and head in _DECLARATIONS:
             self._declare(head, items)
-        elif isinstance(head, str) and head in _NEXT_VERSION:
-            self._unsupported("this is VNN-LIB 2; only VNN-LIB 1 (declare-const, assert) can be read")
         elif not isinstance(head, str) or head not in _WITHOUT_MEANING:
             self._fail(f"{self._snippet()} is no command of VNN-LIB 1; expected declare-const or assert")
 
@@ -257,7 +222,7 @@ class _Property:
             self._unsupported(f"{name} is declared as {sort[:40]!r}; inputs must be Real")
         if name in self._inputs:
             self._fail(f"{name} is declared a second time; remove one declaration, or read two properties from two files")
-        self._inputs[name] = _Input(int(found[1]))
+        self._inputs[name] = Sum({int(found[1]): 1.0})
 
     def _assert(self, items: list[_Item]) -> None:
         if len(items) != 2:
@@ -265,7 +230,7 @@ class _Property:
         made = _Assertion(self._start, self._end, self._formula(items[1]).cases)
         if len(made.cases) > 1:
             self._choices.append(made)
-        elif self._contradiction is None and not (made.cases and _narrow(self._base, made.cases[0])):
+        elif self._contradiction is None and not (made.cases and narrow(self._base, made.cases[0])):
             self._contradiction = made
 
     # Reducing
@@ -275,7 +240,7 @@ class _Property:
             return None
         head = items[0]
         if isinstance(head, str):
-            if head in _MIRRORED:
+            if head in HOLDS:
                 return self._relation(head, items)
             if head in {"and", "or"}:
                 return self._junction(head, items)
@@ -293,21 +258,20 @@ class _Property:
             return self._compare(head, values[0], values[1])
         return self._conjunction([self._compare(head, left, right) for left, right in pairwise(values)])
 
-    def _compare(self, head: str, left: _Operand, right: _Operand) -> _Formula:
-        if isinstance(left, float):
-            if isinstance(right, float):
-                return _TRUE if _HOLDS[head](left, right) else _FALSE
-            head, left, right = _MIRRORED[head], right, left
-        if isinstance(left, _Input) and isinstance(right, float):
-            lower = -math.inf if head in {"<=", "<"} else right
-            upper = math.inf if head in {">=", ">"} else right
-            return _Formula([{left.index: (lower, upper)}])
-        if any(isinstance(side, _Input) or (isinstance(side, _Term) and side.reads_inputs) for side in (left, right)):
-            self._unsupported(f"{self._snippet()} is not a bound on one input; only boxes can be read, such as (<= X_0 0.5)")
-        return _TRUE
+    def _compare(self, head: str, left: Operand, right: Operand) -> _Formula:
+        case = ranges(head, left, right)
+        if case is None:
+            self._unsupported(
+                f"{self._snippet()} is not linear in the inputs alone; only linear constraints on inputs can be read, such as (<= (+ X_0 X_1) 0.5)"
+            )
+        if isinstance(case, bool):
+            return _TRUE if case else _FALSE
+        if not all(math.isfinite(end) for low, high in case.values() for end in (low, high) if end not in {-math.inf, math.inf}):
+            self._fail(f"a number in {self._snippet()} is too large for double precision; give a smaller one")
+        return _Formula([case])
 
-    def _operand(self, item: _Item) -> _Operand:
-        if isinstance(item, (float, _Term)):
+    def _operand(self, item: _Item) -> Operand:
+        if isinstance(item, (float, Sum, Other)):
             return item
         if not isinstance(item, str):
             self._fail(f"{self._snippet()} has a formula where a number or a variable should be")
@@ -317,7 +281,7 @@ class _Property:
         if _NUMBER.fullmatch(item):
             return self._finite(float(item))
         if _OUTPUT.fullmatch(item):
-            return _Term(reads_inputs=False)
+            return Other(reads_inputs=False)
         hint = (
             "declare it first"
             if _INPUT.fullmatch(item)
@@ -325,24 +289,18 @@ class _Property:
         )
         return self._fail(f"{item[:40]!r} in {self._snippet()} is not known; {hint}")
 
-    def _arithmetic(self, head: str, items: list[_Item]) -> float | _Term:
+    def _arithmetic(self, head: str, items: list[_Item]) -> Operand:
         values = [self._operand(item) for item in items[1:]]
-        numbers = [value for value in values if isinstance(value, float)]
         if not values or (len(values) < 2 and head in {"*", "/"}):
             self._fail(f"{self._snippet()} has too few numbers; {head} needs more")
-        if len(numbers) < len(values):
-            return _Term(any(isinstance(value, _Input) or (isinstance(value, _Term) and value.reads_inputs) for value in values))
-        if head == "/" and 0.0 in numbers[1:]:
+        if head == "/" and 0.0 in [value for value in values[1:] if isinstance(value, float)]:
             self._fail(f"{self._snippet()} divides by zero")
-        result = -numbers[0] if head == "-" and len(numbers) == 1 else numbers[0]
-        for number in numbers[1:]:
-            result = _ARITHMETIC[head](result, number)
-        return self._finite(result)
+        return self._finite(calculated(head, values))
 
-    def _finite(self, number: float) -> float:
-        if not math.isfinite(number):
+    def _finite(self, value: Operand) -> Operand:
+        if not is_finite(value):
             self._fail(f"a number in {self._snippet()} is too large for double precision; give a smaller one")
-        return number + 0.0  # -0.0 becomes 0.0
+        return value + 0.0 if isinstance(value, float) else value  # -0.0 becomes 0.0
 
     def _formula(self, item: _Item) -> _Formula:
         if isinstance(item, _Formula):
@@ -365,12 +323,12 @@ class _Property:
         return _Formula(cases) if all(cases) else _TRUE  # a case without bounds holds everywhere
 
     def _conjunction(self, formulas: list[_Formula]) -> _Formula:
-        base: _Case = {}
-        choices: list[list[_Case]] = []
+        base: Case = {}
+        choices: list[list[Case]] = []
         for formula in formulas:
             if len(formula.cases) != 1:
                 choices.append(formula.cases)
-            elif not _narrow(base, formula.cases[0]):
+            elif not narrow(base, formula.cases[0]):
                 return _FALSE
         if not base and len(choices) == 1:
             return _Formula(choices[0])
@@ -379,16 +337,16 @@ class _Property:
             cases = self._product(cases, choice)
         return _Formula(cases)
 
-    def _product(self, left: list[_Case], right: list[_Case]) -> list[_Case]:
+    def _product(self, left: list[Case], right: list[Case]) -> list[Case]:
         """Every case of one formula intersected with every case of another, without the empty ones and repetitions."""
-        kept: dict[frozenset[tuple[int, tuple[float, float]]], _Case] = {}
+        kept: dict[frozenset[tuple[Form, tuple[float, float]]], Case] = {}
         for first in left:
             for second in right:
                 self._steps += len(first) + len(second) + 1
                 if self._steps > MAX_STEPS:
                     self._too_many("too many combinations")
                 case = dict(first)
-                if _narrow(case, second):
+                if narrow(case, second):
                     _ = kept.setdefault(frozenset(case.items()), case)
                     if len(kept) > MAX_BOXES:
                         self._too_many(f"more than {MAX_BOXES:,} boxes")
@@ -401,34 +359,24 @@ class _Property:
         if not self._inputs:
             msg = f"{self._name}: no inputs are declared; a VNN-LIB property declares them as (declare-const X_0 Real)"
             raise FileError(msg)
-        indices = {variable.index for variable in self._inputs.values()}
+        indices = {index for variable in self._inputs.values() for index in variable.coefficients}
         missing = next((index for index in range(len(indices)) if index not in indices), None)
         if missing is not None:
             msg = f"{self._name}: X_{max(indices)} is declared, but X_{missing} is not; declare every input from X_0 on"
             raise FileError(msg)
         return len(indices)
 
-    def _boxes(self, cases: list[_Case], dim: int) -> list[Box]:
-        lower, upper = np.full(dim, -np.inf), np.full(dim, np.inf)
-        for index, ends in self._base.items():
-            lower[index], upper[index] = ends
-        made: list[Box] = []
+    def _made(self, cases: list[Case], dim: int) -> Iterator[Domain]:
         for case in cases:
-            low, high = lower.copy(), upper.copy()
-            for index, ends in case.items():
-                low[index], high[index] = ends
-            for end, side in ((low, "lower"), (high, "upper")):
-                if not np.isfinite(end).all():
-                    where = int(np.argmin(np.isfinite(end)))
-                    msg = f"{self._name}: input X_{where} has no {side} bound; bound every input on both sides"
-                    raise DomainError(msg)
             try:
-                with np.errstate(over="ignore"):
-                    made.append(Box(low, high))
+                yield domain({**self._base, **case}, dim)
             except DomainError as error:
+                if len(cases) > 1 and str(error).startswith(
+                    "the polytope"
+                ):  # is empty or has no interior: no region has one there
+                    continue
                 msg = f"{self._name}: {error}"
                 raise DomainError(msg) from error
-        return made
 
     # Complaining
 
