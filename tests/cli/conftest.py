@@ -6,7 +6,7 @@ import pytest
 
 import tessella
 from helpers.command_line import CommandLine
-from tessella.counting.walkers import method_for
+from tessella.counting.walkers import walk_for
 from tessella.kernel import warming
 from tessella.partition.tree import Tree
 
@@ -25,4 +25,4 @@ def compiled_kernel():
     tessella.stability(network, tessella.Box(-1, 1, dim=1))
     demo = tessella.load(Path(tessella.__file__).parent / "data" / "digits.onnx")
     known = tessella.stability(demo, tessella.Box.cube(0, 1, demo.input_dim), method="linear")
-    warming.load(method_for(Tree.of(known)).functions)
+    warming.load(walk_for(Tree.of(known)).functions)

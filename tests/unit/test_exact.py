@@ -10,8 +10,8 @@ import pytest
 from tessella import Box, DomainError, Layer, Network, Polytope, stability
 from tessella.partition import inside as module
 from tessella.partition.exact import Exact
+from tessella.partition.integers import rows_of
 from tessella.partition.tree import Tree
-from tessella.partition.whole import rows_of
 
 
 def tree_of(network, domain):

@@ -7,20 +7,9 @@ import pytest
 
 from helpers.odd_networks import random_case
 from tessella import Box, Network
+from tessella.cells.emptiness import is_empty, is_negative, proved, remember
 from tessella.cells.pricing import price, turning
-from tessella.cells.rows import (
-    combine,
-    compose,
-    is_empty,
-    is_negative,
-    place,
-    place_with_error,
-    proved,
-    quick_sign,
-    remember,
-    size_of,
-    value,
-)
+from tessella.cells.rows import combine, compose, place, place_with_error, quick_sign, size_of, value
 from tessella.cells.state import Layers, Pricing, Proof, Proofs, Space, Units, Work
 from tessella.numerics import MARGIN, PROOF, TRUSTED_ROW
 from tessella.partition.tree import Tree

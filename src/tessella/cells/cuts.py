@@ -12,7 +12,8 @@ from typing import Self
 
 import numpy as np
 
-from tessella.cells.rows import combine, is_negative
+from tessella.cells.emptiness import is_negative
+from tessella.cells.rows import combine
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Space, Work
 from tessella.kernel.functions import apart, compiled
 from tessella.kernel.record import Matrix, Record, Vector, Whole, zeros

@@ -11,8 +11,9 @@ the path, they prove nothing.
 
 import numpy as np
 
+from tessella.cells.emptiness import is_empty
 from tessella.cells.pricing import price, turning
-from tessella.cells.rows import is_empty, value
+from tessella.cells.rows import value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Bases, Cell, Space, Work
 from tessella.kernel import basis
 from tessella.kernel.functions import apart, compiled

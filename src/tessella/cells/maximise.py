@@ -11,9 +11,10 @@ It works in state 0 of the cell's bases.
 import numpy as np
 
 from tessella.cells.dual import coefficient, direct, exchange, find_values, go, is_tight, length, ratio_test, rough_length
+from tessella.cells.emptiness import is_negative
 from tessella.cells.mixtures import Inside, share_of_deeper
 from tessella.cells.pricing import price
-from tessella.cells.rows import is_negative, value
+from tessella.cells.rows import value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Cell
 from tessella.kernel import basis
 from tessella.kernel.functions import apart, compiled, inlined

@@ -8,8 +8,9 @@ Inputs are priced in single precision, all at once, and the best few are remembe
 
 import numpy as np
 
+from tessella.cells.emptiness import is_empty
 from tessella.cells.pricing import price
-from tessella.cells.rows import is_empty, value
+from tessella.cells.rows import value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
 from tessella.cells.vertex import (
     LANES,

@@ -321,7 +321,7 @@ class Cell(Record):
     pricing: Pricing
     work: Work
     tally: Tally
-    solver: int  # the address of what solves linear programs: see `tessella.cells.solver`
+    solver: int  # the address of what solves linear programs: see `tessella.cells.forms`
 
     @classmethod
     def of(cls, space: Space, layers: Layers, *, rows: int, states: int) -> Self:

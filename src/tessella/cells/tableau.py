@@ -9,7 +9,8 @@ margins).  If either fails, the tableau is computed anew from the rows, and if i
 
 import numpy as np
 
-from tessella.cells.rows import is_empty, value
+from tessella.cells.emptiness import is_empty
+from tessella.cells.rows import value
 from tessella.cells.state import (
     COST,
     END,

@@ -20,8 +20,9 @@ With many inputs, more than units in the first layer, `tessella.counting.by_poin
 from collections.abc import Sequence
 from time import perf_counter
 
-from tessella.cells.rows import place_with_error, proved, remember, value
-from tessella.cells.solver import copy, solve
+from tessella.cells.emptiness import proved, remember
+from tessella.cells.forms import copy, solve
+from tessella.cells.rows import place_with_error, value
 from tessella.cells.state import INFEASIBLE
 from tessella.counting import depth_first, faces
 from tessella.counting.depth_first import DONE, MORE, go_on

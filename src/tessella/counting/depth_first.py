@@ -4,8 +4,8 @@ Unit after unit, the walk finds out which of its two sides exist in the cell tha
 (`tessella.counting.faces`).  What cannot be decided is left as a prefix for somebody else.
 """
 
+from tessella.cells.forms import copy
 from tessella.cells.rows import compose, place_with_error, quick_sign
-from tessella.cells.solver import copy
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
 from tessella.counting.faces import AGAIN, NEVER
 from tessella.counting.state import DEEP, Left, Settled, Walk

@@ -4,8 +4,9 @@ Most sets are settled without one: by a large set that was found to meet first, 
 two make.
 """
 
-from tessella.cells.rows import proved, remember, value
-from tessella.cells.solver import copy, solve
+from tessella.cells.emptiness import proved, remember
+from tessella.cells.forms import copy, solve
+from tessella.cells.rows import value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
 from tessella.counting.faces import APART, LATER, MEETS, NEVER, count_sets, is_met, is_parted, part
 from tessella.counting.planes import OUTSIDE, note_plane, what_is_known

@@ -6,7 +6,7 @@ from time import perf_counter
 import numpy as np
 
 from tessella.cells import dual, tableau
-from tessella.cells.solver import solver_of
+from tessella.cells.forms import solver_of
 from tessella.cells.state import FEASIBLE, Bases, Cell, Layers, Proofs, Space, Units
 from tessella.counting.depth_first import ROOT
 from tessella.counting.points import Points

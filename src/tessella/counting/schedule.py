@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
-from tessella.counting.walkers import method_for, walker_for
+from tessella.counting.walkers import walk_for, walker_for
 from tessella.errors import OptionError, SolverError
 from tessella.kernel import meter
 from tessella.parallel import Crew, Pending, Stop, Workforce, worker_count
@@ -34,7 +34,7 @@ def prepare(tree: Tree) -> None:
     """Load what walks a tree, compiled if need be; Ctrl-C ends it."""
     from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
 
-    warming.load(method_for(tree).functions)
+    warming.load(walk_for(tree).functions)
 
 
 class Task(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tessella.cells.forms import copy, solve
 from tessella.cells.rows import place_with_error, quick_sign, value
-from tessella.cells.solver import copy, solve
 from tessella.cells.state import INFEASIBLE, UNCLEAR
 from tessella.counting.depth_first import DONE, FOUND, LOST, MORE, enter_layer, leave, start
 from tessella.counting.layout import Laid, solver_for

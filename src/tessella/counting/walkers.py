@@ -9,8 +9,8 @@ from tessella.partition.tree import Tree, Walker
 if TYPE_CHECKING:
     from tessella.kernel.functions import Apart
 
-_FEW = 6  # free inputs up to which cells are held by their vertices
-_MANY = 128  # inputs from which on points are used: up to nine times as fast with 100, half as fast with 16, but longer to compile, once
+_FEW_INPUTS = 6  # free inputs up to which cells are held by their vertices
+_MANY_INPUTS = 128  # inputs from which on points are used: up to nine times as fast with 100, half as fast with 16, but longer to compile, once
 
 
 class Cells(StrEnum):
@@ -22,8 +22,8 @@ class Cells(StrEnum):
 
 
 @dataclass(frozen=True)
-class Method:
-    """How a tree is counted.
+class Walk:
+    """How a tree is walked to count it.
 
     Parameters
     ----------
@@ -63,16 +63,16 @@ class Method:
                 return ByPrograms
 
 
-def method_for(tree: Tree) -> Method:
+def walk_for(tree: Tree) -> Walk:
     """The fastest way to count a tree: by vertices where inputs are few, by points where they are many, else by linear programs."""
     inputs, units, inequalities = tree.breadth
-    if inputs <= _FEW:
-        return Method(tree, Cells.VERTICES)
-    if units < inputs >= _MANY and not inequalities:
-        return Method(tree, Cells.POINTS)
-    return Method(tree, Cells.PROGRAMS)
+    if inputs <= _FEW_INPUTS:
+        return Walk(tree, Cells.VERTICES)
+    if units < inputs >= _MANY_INPUTS and not inequalities:
+        return Walk(tree, Cells.POINTS)
+    return Walk(tree, Cells.PROGRAMS)
 
 
 def walker_for(tree: Tree) -> Walker:
     """A walker of the fastest kind."""
-    return method_for(tree).walker()
+    return walk_for(tree).walker()

@@ -31,8 +31,8 @@ _LARGE = 1 << 25  # bytes of one node's cell; of larger ones only one is kept
 _RING = 1024  # vertices whose bases are kept
 _CORNERS = 47  # corners of the box that the root knows
 _MOST_EXACT = 256  # cells that exact arithmetic looks at for one prefix
-_MANY = 128  # inputs from which on what does not exist is refuted in the first layer's few dimensions
-_FEW = 18  # so many of these at most
+_REFUTED_INPUTS = 128  # inputs from which on what does not exist is refuted in the first layer's few dimensions
+_REFUTED_DIMENSIONS = 18  # so many of these at most
 _CUTS = 128  # kept there, in one round
 
 
@@ -262,7 +262,7 @@ def _descent(tree: Tree, space: Space, layers: Layers, slots: int) -> Descent:
     """What nodes are settled and split with, for so many of them and the root."""
     units, widest, rows = len(layers.rectified), int(layers.width.max()), _most_rows(tree)
     p, tight = space.dimensions, _most_tight(tree, space)
-    refutes = not space.in_inputs and space.inputs >= _MANY and p <= _FEW
+    refutes = not space.in_inputs and space.inputs >= _REFUTED_INPUTS and p <= _REFUTED_DIMENSIONS
     ahead = layers.width <= _AHEAD
     ahead[0] = ahead[0] and space.inputs <= _FEW_INPUTS
     return Descent(

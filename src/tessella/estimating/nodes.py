@@ -7,8 +7,9 @@ A child takes over its parent's points on its side, and some between points on e
 import numpy as np
 
 from tessella.cells.cuts import Outside
+from tessella.cells.emptiness import proved, remember
 from tessella.cells.primal import raise_row
-from tessella.cells.rows import place_with_error, proved, remember, size_of, value
+from tessella.cells.rows import place_with_error, size_of, value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Layers, Proofs
 from tessella.cells.vertex import POINTS, Primal, is_sound, keep, move_to_best, room_for
 from tessella.kernel.functions import apart, compiled, inlined

@@ -6,8 +6,9 @@ until the node is chosen).  Of others, only the unit that is split on is ever as
 """
 
 from tessella.cells.cuts import CUT, begin, cut, descend
+from tessella.cells.emptiness import remember
 from tessella.cells.primal import raise_row
-from tessella.cells.rows import compose, place_with_error, quick_sign, remember, size_of, value
+from tessella.cells.rows import compose, place_with_error, quick_sign, size_of, value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
 from tessella.cells.vertex import keep, move_to_best
 from tessella.estimating.nodes import BOTH, OPEN, UNSURE, Descent, evaluate, is_proved

@@ -27,7 +27,7 @@ from tessella.network import Floats, Mask
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Witness
 
-_DEEP, _MANY = 12, 2000  # dimensions, and dimensions times units, from which on these descents were better
+_DIMENSIONS, _WORK = 12, 2000  # dimensions, and dimensions times units, from which on these descents were better
 _LARGE = 8_000_000  # inputs times dimensions times units: from here on a count does not come far
 _CHANCE = 0.02  # of entering any side that was not found, all units together
 
@@ -35,7 +35,7 @@ _CHANCE = 0.02  # of entering any side that was not found, all units together
 def is_wide(tree: Tree) -> bool:
     """Whether these descents give the better bound; where there are few units or few dimensions, linear programs and predictions do."""
     dimensions = min(tree.domain.free_dim, tree.network.layers[0].units)
-    return dimensions >= _DEEP and dimensions * tree.units > _MANY
+    return dimensions >= _DIMENSIONS and dimensions * tree.units > _WORK
 
 
 def is_large(tree: Tree) -> bool:

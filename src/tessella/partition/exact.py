@@ -1,6 +1,6 @@
 """Exact answers where floating-point arithmetic cannot decide: whether a cell has an interior, and how many regions it holds.
 
-Preactivations are composed layer by layer in whole numbers (`partition.whole`).  Rows that are constant, or of one sign on the
+Preactivations are composed layer by layer in whole numbers (`partition.integers`).  Rows that are constant, or of one sign on the
 cube, are settled on sight; whether the others have a point in common is for `partition.inside` to say.
 """
 
@@ -15,8 +15,8 @@ import numpy.typing as npt
 from tessella.domain import Domain, Polytope
 from tessella.network import Mask
 from tessella.partition.inside import point_inside
+from tessella.partition.integers import Affine, Rows, ends, joined, on_inputs, rows_of, whole_numbers, with_bias
 from tessella.partition.tree import Tree
-from tessella.partition.whole import Affine, Rows, ends, joined, on_inputs, rows_of, whole_numbers, with_bias
 
 _NEVER, _CUTS, _ALWAYS = -1, 0, 1
 _KEPT = 4_000_000  # coefficients kept for later calls

@@ -24,7 +24,7 @@ import numpy.typing as npt
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask
 from tessella.numerics import EPS, LOST_OF_PRODUCTS
-from tessella.partition.whole import Integers, Rows
+from tessella.partition.integers import Integers, Rows
 
 Point: TypeAlias = Integers  # of the cube: numerators and, last, their common denominator
 

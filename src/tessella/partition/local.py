@@ -25,7 +25,7 @@ With nothing decided this is the configuration bound itself.  Where part of a la
 parent: no more than d units of the whole layer are counted as inactive together, which the children's bounds do not remember.  Both are
 true, so the smaller one may be kept.
 
-A homogeneous tree (`tessella.homogeneous`) stands for a network on an unbounded domain with one input less, and without the linear units that carry t: the
+A homogeneous tree (`tessella.unbounded`) stands for a network on an unbounded domain with one input less, and without the linear units that carry t: the
 theorem is used for these, whose regions below a prefix are the same.
 """
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, Self, cast
 import numpy as np
 
 from tessella.domain import Box, Domain, Polytope
-from tessella.homogeneous import as_bounded
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
 from tessella.partition.recession import is_bounded
 from tessella.partition.witness import Proof, walls
+from tessella.unbounded import as_bounded
 
 _FLAT = 1e-8  # of a row's range: by how much a wall that is not redundant cuts; the linear programs are off by 1e-10
 _THIN = 1e-7  # of the box: how far from other walls a point inside a wall should be
@@ -186,7 +186,7 @@ def _needed(matrix: Floats, offset: Floats, box: Box, *, faces: bool) -> Mask:
 
 
 def _needed_anywhere(matrix: Floats, offset: Floats, box: Box) -> Mask:
-    """The same in an unbounded box: of the cone over the region, in a box around its tip (see `tessella.homogeneous`)."""
+    """The same in an unbounded box: of the cone over the region, in a box around its tip (see `tessella.unbounded`)."""
     kept, fixed = np.isfinite(offset), np.tile(~box.free, 2)
     tested = kept.copy()
     tested[-2 * box.dim :] &= ~fixed

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.domain import Domain, Polytope, check_bounded
-from tessella.homogeneous import as_bounded
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import EPS
 from tessella.parallel import Stop
 from tessella.stability import Stability
+from tessella.unbounded import as_bounded
 
 Integers = npt.NDArray[np.int64]
 
@@ -104,7 +104,7 @@ class Tree:
     domain
         The inputs, a bounded domain.
     homogeneous
-        Whether both stand for a network on an unbounded domain, as `tessella.homogeneous` makes them.
+        Whether both stand for a network on an unbounded domain, as `tessella.unbounded` makes them.
     """
 
     network: Network

@@ -7,13 +7,13 @@ from functools import cached_property
 import numpy as np
 
 from tessella.domain import Domain, Polytope
-from tessella.homogeneous import homogeneous
 from tessella.inequalities import holds
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
 from tessella.numerics import ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
+from tessella.unbounded import homogeneous
 
 _INWARD = (2.0**-6, 2.0**-20, 2.0**-40)  # how far from the faces of the box a point is looked for, in parts of its width
 _FEW = 16  # inputs; with more, the faces of the box would be most of the walls

@@ -14,7 +14,6 @@ from tessella.domain import Box, Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.formulation import Model, formulate
-from tessella.homogeneous import as_bounded
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
@@ -29,6 +28,7 @@ from tessella.probable.search import Outcome, Seeker
 from tessella.result import Status
 from tessella.solvers.base import LazySolver
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
+from tessella.unbounded import as_bounded
 from tessella.upper.empirical import empirical
 
 if TYPE_CHECKING:

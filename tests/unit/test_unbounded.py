@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 import tessella
 from helpers.brute_force import region_patterns
 from tessella import SCIP, Box, DomainError, Layer, Network, Polytope
-from tessella.homogeneous import as_bounded, homogeneous
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Tree
+from tessella.unbounded import as_bounded, homogeneous
 
 SPACE = Box(-np.inf, np.inf, dim=2)
 

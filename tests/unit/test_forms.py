@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tessella.cells.solver import copy, solver_of
+from tessella.cells.forms import copy, solver_of
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Cell, Layers, Space
 from tessella.numerics import CLOSE, MARGIN
 
