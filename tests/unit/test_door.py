@@ -104,6 +104,7 @@ def test_domains_are_read():
         ([[0, 0]], [[1, 1]]),
     ):
         assert enter(NETWORK, given)[1] == BOX
+    assert enter(NETWORK, (-np.inf, np.inf))[1] == Box(-np.inf, np.inf, dim=2)
     polytope = Polytope([[1.0, 1.0]], [1.0], BOX)
     assert enter(ARRAYS, polytope)[1] is polytope
     assert enter(NETWORK, BOX) == (NETWORK, BOX)
