@@ -19,8 +19,8 @@ ROOMS = (  # from the roof down: a floor knows only the floors below it
     ("partition", "the tree of decisions, bounds below a prefix, exact answers", "#c9dcee"),
     ("upper   stability   tightening", "bounds from shape and weights; ranges of units", "#dcd3e8"),
     ("kernel", "compiled code: state, compiling, bases, an LP over a box", "#dcd3e8"),
-    ("solvers   formulation   importers   parallel", "what comes from outside, and goes there", "#e4e4e4"),
-    ("network   domain   result   options   numerics   errors", "values and claims", "#e4e4e4"),
+    ("solvers   formulation   importers", "what comes from outside, and goes there", "#e4e4e4"),
+    ("network   domain   result   options   parallel   numerics   errors", "values and claims", "#e4e4e4"),
 )
 WAY = (  # what happens, where, and at which place of the picture
     ("a network and a domain", "counting.count, options", 0, 0),

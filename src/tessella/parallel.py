@@ -1,8 +1,8 @@
-"""The one place that talks to an Executor, and what workers keep between two tasks."""
+"""The one place that gives tasks to an Executor, and what workers keep between two tasks."""
 
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
@@ -121,6 +121,21 @@ def _lost(error: BaseException) -> SolverError:
     why = str(error) or type(error).__name__
     msg = f"a worker of the executor was lost ({why}): it was killed, ran out of memory, or was shut down; start a new executor"
     return SolverError(msg)
+
+
+@contextmanager
+def own_thread() -> Generator[Callable[[Callable[[], Any]], Any]]:
+    """Inside, a function that calls others in one thread made for them, and waits for what they return.
+
+    Examples
+    --------
+    >>> from threading import current_thread, main_thread
+    >>> with own_thread() as call:
+    ...     call(current_thread) is call(current_thread), call(current_thread) is main_thread()
+    (True, False)
+    """
+    with ThreadPoolExecutor(1) as thread:
+        yield lambda work: thread.submit(work).result()
 
 
 class Crew(Generic[Member]):

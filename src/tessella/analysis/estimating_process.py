@@ -2,6 +2,8 @@
 
 A random descent is compiled code that nothing interrupts.  Through a large network it takes many seconds, and now and then it does in a small one, where exact
 arithmetic has to decide a cell.  In a process of its own it can be given up when the time is over, or at Ctrl-C.
+
+It is not one of `multiprocessing`, whose ways of starting need a guard in the caller's script or are unsafe beside threads.
 """
 
 import json

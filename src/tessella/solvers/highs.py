@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from tessella.errors import SolverError
 from tessella.formulation.model import Model
 from tessella.network import Floats
 from tessella.options import check_seconds
+from tessella.parallel import own_thread
 from tessella.solvers import base
 from tessella.solvers.base import Cut, Settings, Solution, SolverStatus
 
@@ -32,9 +32,9 @@ class HiGHS(Settings):
         check_seconds(seconds, "a solver")
         start = time.perf_counter()
         highspy, whole = base.package("highspy", "HiGHS"), bool(model.integer.any()) and not relaxed
-        with base.failures("HiGHS"), ThreadPoolExecutor(1) as own:
+        with base.failures("HiGHS"), own_thread() as call:
             solver = self._load(highspy, model, seconds, whole=whole)
-            own.submit(solver.run).result()
+            call(solver.run)
             status = solver.getModelStatus()
             if status == highspy.HighsModelStatus.kUnboundedOrInfeasible:
                 return Solution(base.settled(self, model, seconds, relaxed=relaxed), seconds=time.perf_counter() - start)
@@ -55,12 +55,12 @@ class HiGHS(Settings):
             solver.setOptionValue("mip_max_improving_sols", 1)
             if stopped is not None:
                 solver.cbMipInterrupt.subscribe(lambda event: event.interrupt() if stopped() else None)
-        with ThreadPoolExecutor(1) as own:
+        with own_thread() as call:
             while (left := end - time.perf_counter()) > 0.0 and not (stopped is not None and stopped()):
                 with base.failures("HiGHS"):
                     solver.clearSolver()
                     solver.setOptionValue("time_limit", solver.getRunTime() + left)
-                    own.submit(solver.run).result()
+                    call(solver.run)
                     found = _first(highspy, solver)
                 if isinstance(found, SolverStatus):
                     return found
