@@ -26,7 +26,9 @@ class Asked:
         sizes = np.abs(self.normals).sum(axis=1) + np.abs(self.constants)
         self.normals, self.constants = self.normals / sizes[:, None], self.constants / sizes
         rectified = np.ones(dimensions, dtype=bool)
-        scaled = Scaled((first,), (np.zeros(dimensions),), (rectified,), np.zeros((0, inputs)), np.zeros(0))
+        scaled = Scaled(
+            (first,), (np.zeros(dimensions),), (rectified,), (np.zeros(dimensions),), np.zeros((0, inputs)), np.zeros(0)
+        )
         self.cell = Cell.of(space, Layers.of(scaled), rows=rows + 16, states=3)
         self.question = Question.of(self.cell, units=dimensions, sets=4, mixtures=mixtures)
         self.cell.codes[:rows] = -1 - np.arange(rows)
