@@ -34,16 +34,21 @@ for function in (inner, outer):
 
 RUNS = """
 import numpy as np
-from tessella import Box, Network, count, estimate, regions, sample_regions
+from tessella import Box, Layer, Network, count, estimate, regions, sample_regions
 
 rng = np.random.default_rng(0)
-for inputs, *widths in ((2, 6, 5), (5, 6, 5), (9, 6, 5), (30, 5, 4), (140, 6, 5), (16, 70, 70)):
-    sizes = [inputs, *widths]
-    arrays = [
-        (rng.standard_normal((size, before)) / np.sqrt(before), 0.3 * rng.standard_normal(size))
-        for before, size in zip(sizes, widths)
+relus = [(sizes, [0.0]) for sizes in ((2, 6, 5), (5, 6, 5), (9, 6, 5), (30, 5, 4), (140, 6, 5), (16, 70, 70))]
+leaky = [(sizes, [-1.0, 0.01, 0.2, 1.5]) for sizes in ((2, 6, 5, 4), (5, 6, 5), (12, 6, 5), (130, 6, 5), (16, 70, 70))]
+for (inputs, *widths), slopes in relus + leaky:
+    layers = [
+        Layer(
+            rng.standard_normal((size, before)) / np.sqrt(before),
+            0.3 * rng.standard_normal(size),
+            slope=rng.choice(slopes, size),
+        )
+        for before, size in zip([inputs, *widths], widths)
     ]
-    network, box = Network.from_arrays(arrays, relu_output=True), Box(-1, 1, dim=inputs)
+    network, box = Network(tuple(layers)), Box(-1, 1, dim=inputs)
     if inputs != 16:
         found = count(network, box)
         assert found.exact == sum(1 for _ in regions(network, box)), found
