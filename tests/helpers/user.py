@@ -24,8 +24,8 @@ def read(folder: Path) -> tuple[tessella.Network, tessella.Domain]:
     assert source is None
     assert layer.units == 5
     (folder / "p.vnnlib").write_text(PROPERTY)
-    boxes: tuple[tessella.Box, ...] = tessella.load_domains(folder / "p.vnnlib")
-    assert tessella.load_domain(folder / "p.vnnlib").dim == len(boxes)
+    domains: tuple[tessella.Domain, ...] = tessella.load_domains(folder / "p.vnnlib")
+    assert tessella.load_domain(folder / "p.vnnlib").dim == len(domains)
     interval: tessella.DomainLike = (-1, 1)
     assert tessella.count(network, interval).exact
     triangle = tessella.Polytope([[1.0, 1.0]], [1.0], tessella.Box(-1, 1, dim=2), tessella.Tolerances())
