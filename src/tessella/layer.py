@@ -64,6 +64,11 @@ def _frozen_weight(values: object, name: str) -> Weight:
     if not np.isfinite(matrix.data).all():
         msg = f"{name} holds numbers that are not finite; every number must be finite"
         raise NetworkError(msg)
+    return frozen_sparse(matrix)
+
+
+def frozen_sparse(matrix: Sparse) -> Sparse:
+    """The same matrix, made read-only in its place: each coefficient once, and none that is 0."""
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     for part in (matrix.data, matrix.indices, matrix.indptr):

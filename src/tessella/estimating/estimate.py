@@ -253,8 +253,6 @@ def estimate(  # noqa: PLR0913  one keyword per option
         answer = Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted)
         return replace(answer, seconds=seconds, compile_seconds=loaded)
     interrupted = tried is not None and tried.status is Status.INTERRUPTED
-    if interrupted:
-        deadline = meter.clock()  # one probe, for an answer
 
     def report(sample: Sample) -> None:
         if progress and len(sample.logarithms):
@@ -263,28 +261,29 @@ def estimate(  # noqa: PLR0913  one keyword per option
             progress(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), meter.clock() - begun))
 
     rounds = Rounds(tree, base, report)
-    status = rounds.go(probes, deadline, executor, workers)
+    status = rounds.go(probes, meter.clock() if interrupted else deadline, executor, workers)  # at least one, for an answer
     if interrupted:
         status = Status.INTERRUPTED
-    sample = rounds.sample
     if status is not Status.INTERRUPTED:
-        report(sample)
+        report(rounds.sample)
+    found = _estimated(known, rounds.sample, confidence)
+    return replace(found, seconds=meter.clock() - begun, status=status, compile_seconds=meter.compile_seconds() - compiled)
+
+
+def _estimated(known: Stability, sample: Sample, confidence: float) -> Estimate:
+    """What the rounds of a sample say."""
     centre, error = _centre(sample.logarithms)
     return Estimate(
-        network,
-        domain,
+        known.network,
+        known.domain,
         centre,
         error,
         _lower(sample, confidence),
         confidence,
         _whole(markov_bound(sample.logarithms, confidence)),
         len(sample.logarithms),
-        None,
-        sample.thin,
-        sample.undecided,
-        meter.clock() - begun,
-        status,
-        meter.compile_seconds() - compiled,
+        thin=sample.thin,
+        undecided=sample.undecided,
     )
 
 

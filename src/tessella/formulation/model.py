@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import FileError, OptionError
+from tessella.layer import frozen_sparse
 from tessella.network import Floats, Mask, Sparse
 
 _NAME = re.compile(r"(?![eE]\d*$)[A-Za-z][A-Za-z0-9_]{0,99}")  # LP files read e, e1, ... as exponents
@@ -221,11 +222,7 @@ def _frozen_rows(values: Any, shape: tuple[int, int]) -> Sparse:
     if not np.isfinite(rows.data).all():
         msg = "the rows hold coefficients that are not finite; every coefficient must be finite"
         raise OptionError(msg)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
-    for part in (rows.data, rows.indices, rows.indptr):
-        part.flags.writeable = False
-    return rows
+    return frozen_sparse(rows)
 
 
 def _check_names(kind: str, names: Sequence[str]) -> None:

@@ -141,10 +141,7 @@ class SCIP:
             return False
         if search.error is not None:
             raise search.error
-        if text not in {"infeasible", "timelimit", "memlimit", "userinterrupt"}:  # nothing is ever accepted as a solution
-            msg = f"SCIP ended with {text!r} while all solutions were looked for"
-            raise SolverError(msg)
-        return text == "infeasible"
+        return _is_exhausted(text)
 
     def exhaust(
         self, model: Model, cut: Cut, *, seconds: float | None = None, stopped: Callable[[], bool] | None = None
@@ -181,10 +178,7 @@ class SCIP:
             raise KeyboardInterrupt
         if lazy.error is not None:
             raise lazy.error
-        if text not in {"infeasible", "timelimit", "memlimit", "userinterrupt"}:  # nothing is ever accepted as a solution
-            msg = f"SCIP ended with {text!r} while solutions were cut off"
-            raise SolverError(msg)
-        return SolverStatus.INFEASIBLE if text == "infeasible" else SolverStatus.STOPPED
+        return SolverStatus.INFEASIBLE if _is_exhausted(text) else SolverStatus.STOPPED
 
     def _set(self, solver: Any, seconds: float | None) -> None:
         solver.hideOutput()
@@ -216,6 +210,14 @@ def _noting(pressed: list[int]) -> Generator[None]:
     finally:
         if hears:
             signal.signal(signal.SIGINT, before)
+
+
+def _is_exhausted(status: str) -> bool:
+    """Whether a search that accepts nothing as a solution came to its end, and was not stopped by a limit."""
+    if status not in {"infeasible", "timelimit", "memlimit", "userinterrupt"}:
+        msg = f"SCIP ended with {status!r} while all solutions were looked for"
+        raise SolverError(msg)
+    return status == "infeasible"
 
 
 def _load(pyscipopt: Any, solver: Any, model: Model, *, relaxed: bool) -> list[Any]:
