@@ -344,8 +344,8 @@ def test_a_missing_file_and_a_folder(tmp_path):
 
 
 def test_a_wrong_conversion_is_noticed(monkeypatch):
+    from tessella.importers.onnx_index import OPERATORS as READ
     from tessella.importers.onnx_node import Operator
-    from tessella.importers.onnx_operators import OPERATORS as READ
 
     monkeypatch.setitem(READ, "Neg", Operator(lambda node: [node.tensor()]))
     with pytest.raises(ConversionMismatch, match="differs from the onnx model"):

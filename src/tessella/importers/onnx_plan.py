@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from tessella.errors import UnsupportedOperator
 from tessella.importers.onnx_graph import label, makers_of, sorted_nodes
+from tessella.importers.onnx_index import OPERATORS
 from tessella.importers.onnx_node import attribute
-from tessella.importers.onnx_operators import OPERATORS
 from tessella.importers.onnx_reference import FOLDED
 
 if TYPE_CHECKING:
