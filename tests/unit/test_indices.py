@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ["last_layer", "depth_first", "cell_points", "hulls", "rows"]
+ROOMS = ["last_layer", "depth_first", "cell_points", "hulls", "rows", "emptiness"]
 
 CONTROL = """
 import numpy as np
