@@ -356,8 +356,10 @@ def test_what_does_not_belong_together_is_refused():
         count(network, box, stability=other)
     with pytest.raises(tessella.DomainError, match="2 inputs"):
         count(network, Box(-1, 1, dim=2))
-    with pytest.raises(tessella.NetworkError, match="type list"):
+    with pytest.raises(tessella.NetworkError, match="at least one layer; got none"):
         count([], box)
+    with pytest.raises(tessella.UnsupportedModel, match="type int is no network"):
+        count(7, box)
 
 
 def test_milp_is_another_way_to_the_same_number():
