@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,19 @@ from tessella.errors import NetworkError, OptionError
 from tessella.layer import Floats, Layer, Mask, Sparse, Weight, frozen_floats, is_sparse
 from tessella.result import Counted
 
-__all__ = ["COMPARISON", "Floats", "Layer", "Mask", "Network", "Source", "Sparse", "UnitStates", "Weight", "frozen_floats"]
+__all__ = [
+    "COMPARISON",
+    "Floats",
+    "Layer",
+    "Mask",
+    "Network",
+    "Outline",
+    "Source",
+    "Sparse",
+    "UnitStates",
+    "Weight",
+    "frozen_floats",
+]
 
 
 COMPARISON = "comparison in a larger maximum"  # a kind of units: of those that find the largest of more than two
@@ -37,6 +49,26 @@ class UnitStates(Protocol):
     def inactive(self) -> tuple[Mask, ...]:
         """Units that are never active."""
         ...
+
+
+class Outline(NamedTuple):
+    """What a stability knows of a layer.
+
+    Parameters
+    ----------
+    rectified
+        Which units have a ReLU.
+    positive
+        Which units have a positive bias.
+    """
+
+    rectified: Mask
+    positive: Mask
+
+    @property
+    def relus(self) -> int:
+        """Number of rectified units."""
+        return int(self.rectified.sum())
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +209,11 @@ class Network:
     def leaky_units(self) -> int:
         """How many of the ReLUs have a slope where they are not active."""
         return sum(int(layer.leaky.sum()) for layer in self.layers)
+
+    @property
+    def outline(self) -> tuple[Outline, ...]:
+        """Which units of each layer have a ReLU, and a positive bias."""
+        return tuple(Outline(layer.rectified, layer.bias > 0.0) for layer in self.layers)
 
     @property
     def parameters(self) -> int:

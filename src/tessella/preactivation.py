@@ -1,17 +1,19 @@
 """Bounds on what units see before their ReLU: the H and H-bar of the MILP formulation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
-from tessella.errors import OptionError
+from tessella.errors import FileError, OptionError
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Network
+from tessella.result import SCHEMA, Result, check_schema, finite_or_none, from_text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PreactivationBounds:
+class PreactivationBounds(Result):
     """An interval for every unit's preactivation over a domain; the true range lies inside.
 
     Parameters
@@ -66,13 +68,58 @@ class PreactivationBounds:
 
     def matches(self, network: Network) -> bool:
         """Whether these are bounds for a network of this shape."""
-        return [len(low) for low in self.lower] == [layer.units for layer in network.layers]
+        return [len(low) for low in self.lower] == [len(layer.rectified) for layer in network.outline]
 
     def __repr__(self) -> str:
         """One line a person can read."""
         units = sum(len(low) for low in self.lower)
         mean = float(np.mean(np.concatenate(self.widths)))
         return f"PreactivationBounds({units} units, mean width {mean:.4g}, {self.method}, {self.seconds:.2f} s)"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per unit, linear ones included: its layer, its number in it, and the ends of its range."""
+        return [
+            {"layer": number, "unit": unit, "lower": low, "upper": high}
+            for number, (lows, highs) in enumerate(zip(self.lower, self.upper, strict=True), start=1)
+            for unit, (low, high) in enumerate(zip(lows.tolist(), highs.tolist(), strict=True))
+        ]
+
+    def _title(self) -> str:
+        return f"Ranges of {sum(map(len, self.lower)):,} units before their ReLU, {self.method}, {self.seconds:.2f} s"
+
+    def _record(self) -> dict[str, Any]:
+        pairs = zip(self.lower, self.upper, strict=True)
+        return {
+            "schema": SCHEMA,
+            "method": self.method,
+            "seconds": self.seconds,
+            "compile_seconds": self.compile_seconds,
+            "unproved": self.unproved,
+            "interrupted": self.interrupted,
+            "bounds": [{"lower": finite_or_none(low), "upper": finite_or_none(high)} for low, high in pairs],
+        }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        check_schema(record, "a PreactivationBounds")
+        try:
+            lower, upper = (
+                tuple(np.array([side if end is None else end for end in layer[name]]) for layer in record["bounds"])
+                for name, side in (("lower", -np.inf), ("upper", np.inf))
+            )
+            method, seconds, loading = Method(record["method"]), float(record["seconds"]), float(record["compile_seconds"])
+            return cls(lower, upper, method, int(record["unproved"]), seconds, bool(record.get("interrupted", False)), loading)
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, OptionError):
+                raise
+            msg = f"a PreactivationBounds cannot be read from this JSON: {error!s:.80}; expected what its to_json() wrote"
+            raise FileError(msg) from error
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        return cls.from_dict(from_text(text, "a PreactivationBounds"))
 
 
 def passed_on(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:

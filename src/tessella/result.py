@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Self, cast
 
-from tessella._version import __version__
+from tessella import tables
 from tessella.errors import FileError, OptionError
 
 SCHEMA = 1
@@ -44,18 +44,99 @@ class Status(StrEnum):
     INFEASIBLE = "infeasible"  # there is nothing to look for
 
 
-class ToJson(ABC):
-    """What can be written down as JSON."""
+CLAIMS = {Side.LOWER: "at least", Side.UPPER: "at most", Side.EXACT: "exactly", Side.ESTIMATE: "about"}
+_SIDES = {words: side for side, words in CLAIMS.items()}
+
+
+class Shown(ABC):
+    """What has rows: a table in a notebook, and a data frame."""
 
     __slots__ = ()
 
     @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """A table of what is known: one dictionary per row, with the names of its columns."""
+
+    @abstractmethod
+    def _title(self) -> str:
+        """What a notebook shows above the table."""
+
+    def _note(self) -> str:
+        """What a notebook shows below the table."""
+        return ""
+
+    def to_frame(self) -> Any:
+        """The rows as a pandas data frame; pandas must be installed."""
+        return tables.data_frame(self.rows())
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        rows, more = tables.first_rows(self.rows())
+        note = f"{more} {self._note()}".strip()
+        return tables.notebook_html(self._title(), rows, [shown(row) for row in rows], note)
+
+
+class Result(Shown):
+    """What an answer can do: become JSON, too."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _record(self) -> dict[str, Any]:
+        """All that is written down, by name; `to_dict` makes plain values of it."""
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
+        return plain(self._record())
 
     def to_json(self) -> str:
         """One line of JSON; integers of any size survive."""
         return json.dumps(self.to_dict())
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: text for words, lists for tuples, hexadecimal text for long integers, None for infinity.
+
+    Examples
+    --------
+    >>> plain({"side": Side.LOWER, "ends": (1, math.inf)})
+    {'side': 'lower', 'ends': [1, None]}
+    """
+    if isinstance(value, str):
+        return str(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return encode_int(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in cast("Mapping[object, object]", value).items()}
+    return [plain(part) for part in value]
+
+
+def shown(row: Mapping[str, Any]) -> dict[str, str]:
+    """The cells of a row as people read them; of a claim, the number is rounded to its side.
+
+    Examples
+    --------
+    >>> shown({"claim": "at most", "count": 2**80 + 1, "maps": 80.0, "sure": None})
+    {'claim': 'at most', 'count': '2^80.00', 'maps': '80.00', 'sure': '-'}
+    """
+    side = _SIDES.get(row.get("claim", ""), Side.EXACT)
+    cells = dict[str, str]()
+    for name, value in row.items():
+        if name == "maps" and "count" in row:
+            cells[name] = format_maps(row["count"], side) if row["count"] else "-"
+        elif value is None:
+            cells[name] = "-"
+        elif isinstance(value, bool):
+            cells[name] = "yes" if value else "no"
+        elif isinstance(value, int):
+            cells[name] = format_count(value, side)
+        else:
+            cells[name] = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return cells
 
 
 def maps(count: int) -> float:
@@ -100,6 +181,19 @@ def format_count(count: int, side: Side = Side.EXACT) -> str:
     '2^80.00'
     """
     return f"{count:,}" if abs(count) < 10**15 else f"2^{format_maps(count, side)}"
+
+
+def format_number(count: int, what: str = "", side: Side = Side.EXACT) -> str:
+    """Write how many there are for people, with log2 of it if that is not how the count is written already.
+
+    Examples
+    --------
+    >>> format_number(9214, "regions"), format_number(1, "regions"), format_number(2**80 + 1, "regions")
+    ('9,214 regions = 2^13.17', '1 region = 2^0.00', '2^80.00 regions')
+    """
+    number = format_count(count, side)
+    power = f" = 2^{format_maps(count, side)}" if count and "^" not in number else ""
+    return f"{number}{' ' if what else ''}{what.removesuffix('s') if count == 1 else what}{power}"
 
 
 def format_duration(seconds: float) -> str:
@@ -162,13 +256,36 @@ def decode_int(value: object) -> int:
     raise FileError(msg)
 
 
-def provenance(fingerprint: str, shape: str, domain: dict[str, Any] | None) -> dict[str, Any]:
-    """The past of a result: which version said what of which network, and where."""
-    return {"tessella": __version__, "network": {"shape": shape, "fingerprint": fingerprint}, "domain": domain}
+def from_text(text: str, what: str) -> Mapping[str, Any]:
+    """Read JSON that must be an object.
+
+    Parameters
+    ----------
+    text
+        The JSON.
+    what
+        Should be in it: ``"a bound"``.
+    """
+    try:
+        record = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:
+        msg = f"{what} was expected as JSON, but the text cannot be read: {error}"
+        raise FileError(msg) from error
+    if not isinstance(record, dict):
+        msg = f"{what} was expected as a JSON object, found {type(record).__name__}"
+        raise FileError(msg)
+    return cast("dict[str, Any]", record)
+
+
+def check_schema(record: Mapping[str, Any], what: str) -> None:
+    """Raise unless this version can read it; the parameters are those of `from_text`."""
+    if record.get("schema") != SCHEMA:
+        msg = f"{what} of schema {record.get('schema')!r:.20} was found; this version reads schema {SCHEMA}"
+        raise FileError(msg)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(ToJson):
+class Bound(Result):
     """One claim about a count.
 
     Parameters
@@ -223,34 +340,33 @@ class Bound(ToJson):
         """Log2 of the value."""
         return maps(self.value)
 
+    @property
+    def sure(self) -> str:
+        """How sure it is, in words."""
+        if self.side is Side.ESTIMATE:
+            return "estimated"
+        return "proved" if self.confidence == 1.0 else f"with {format_confidence(self.confidence)} confidence"
+
     def __repr__(self) -> str:
         """One line a person can read."""
-        words = {Side.LOWER: "at least", Side.UPPER: "at most", Side.EXACT: "exactly", Side.ESTIMATE: "about"}
-        number = format_count(self.value, self.side)
-        power = f" = 2^{format_maps(self.value, self.side)}" if self.value and "^" not in number else ""
-        sure = (
-            "estimated"
-            if self.side is Side.ESTIMATE
-            else "proved"
-            if self.confidence == 1.0
-            else f"with {format_confidence(self.confidence)} confidence"
-        )
         method = f", {self.method}" if self.method else ""
-        return f"Bound({words[self.side]} {number}{power} {self.counted}{method}, {sure})"
+        return f"Bound({CLAIMS[self.side]} {format_number(self.value, side=self.side)} {self.counted}{method}, {self.sure})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+    def rows(self) -> list[dict[str, Any]]:
+        """One row: the claim."""
+        return claims([self])
+
+    def _title(self) -> str:
+        return f"{str(self.counted).capitalize()}"
+
+    def _record(self) -> dict[str, Any]:
         record: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        record["value"] = encode_int(self.value)
-        record["maps"] = self.maps if self.value else None
-        return {"schema": SCHEMA, **record}
+        return {"schema": SCHEMA, **record, "maps": self.maps if self.value else None}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
         """Read what `to_dict` wrote."""
-        if record.get("schema") != SCHEMA:
-            msg = f"a bound of schema {record.get('schema')!r} was found; this version reads schema {SCHEMA}"
-            raise FileError(msg)
+        check_schema(record, "a bound")
         known = {field.name: record[field.name] for field in fields(cls) if field.name in record}
         missing = {"value", "side"} - known.keys()
         if missing:
@@ -262,12 +378,12 @@ class Bound(ToJson):
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Read what `to_json` wrote."""
-        try:
-            record = json.loads(text)
-        except ValueError as error:
-            msg = f"a bound was expected as JSON, but the text cannot be read: {error}"
-            raise FileError(msg) from error
-        if not isinstance(record, dict):
-            msg = f"a bound was expected as a JSON object, found {type(record).__name__}"
-            raise FileError(msg)
-        return cls.from_dict(cast("dict[str, Any]", record))
+        return cls.from_dict(from_text(text, "a bound"))
+
+
+def claims(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
+    """Claims as rows of a table."""
+    return [
+        {"claim": CLAIMS[one.side], "count": one.value, "maps": one.maps, "sure": one.sure, "method": str(one.method)}
+        for one in bounds
+    ]

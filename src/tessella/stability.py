@@ -1,24 +1,24 @@
 """Which units ever change their state over a domain."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tessella.answer import Answer, past, read_domain, read_network
 from tessella.domain import Domain, check_fit
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.methods import Method
-from tessella.network import Mask, Network
+from tessella.network import Mask, Network, Outline
 from tessella.preactivation import PreactivationBounds
-from tessella.result import SCHEMA, ToJson, finite_or_none, provenance
 from tessella.tightening import tighten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stability(ToJson):
+class Stability(Answer):
     """Per unit: stably active, stably inactive, or unstable, over a domain.
 
     A unit is stably inactive where its preactivation is proved to be at most 0, else stably active where it is proved to be
@@ -47,14 +47,14 @@ class Stability(ToJson):
     @property
     def inactive(self) -> tuple[Mask, ...]:
         """Per layer, the units that are stably inactive."""
-        return tuple(layer.rectified & (high <= 0.0) for layer, high in zip(self.network.layers, self.bounds.upper, strict=True))
+        return tuple(layer.rectified & (high <= 0.0) for layer, high in zip(self.network.outline, self.bounds.upper, strict=True))
 
     @property
     def active(self) -> tuple[Mask, ...]:
         """Per layer, the units that are stably active."""
         return tuple(
             layer.rectified & (low >= 0.0) & (high > 0.0)
-            for layer, low, high in zip(self.network.layers, self.bounds.lower, self.bounds.upper, strict=True)
+            for layer, low, high in zip(self.network.outline, self.bounds.lower, self.bounds.upper, strict=True)
         )
 
     @property
@@ -62,18 +62,18 @@ class Stability(ToJson):
         """Per layer, the units that may be either."""
         return tuple(
             layer.rectified & (low < 0.0) & (high > 0.0)
-            for layer, low, high in zip(self.network.layers, self.bounds.lower, self.bounds.upper, strict=True)
+            for layer, low, high in zip(self.network.outline, self.bounds.lower, self.bounds.upper, strict=True)
         )
 
     @property
     def active_leaning(self) -> tuple[Mask, ...]:
         """Per layer, the unstable units with a positive bias: only a unit before can make them inactive; none in the first layer."""
-        return self._leaning([layer.bias > 0.0 for layer in self.network.layers])
+        return self._leaning([layer.positive for layer in self.network.outline])
 
     @property
     def inactive_leaning(self) -> tuple[Mask, ...]:
         """Per layer, the unstable units without a positive bias: only a unit before can make them active; none in the first layer."""
-        return self._leaning([layer.bias <= 0.0 for layer in self.network.layers])
+        return self._leaning([~layer.positive for layer in self.network.outline])
 
     def _leaning(self, masks: list[Mask]) -> tuple[Mask, ...]:
         return tuple(
@@ -88,7 +88,7 @@ class Stability(ToJson):
     def rows(self) -> list[dict[str, Any]]:
         """One record per layer that has ReLUs; its mean width is None if it is infinite."""
         records: list[dict[str, Any]] = []
-        for number, layer in enumerate(self.network.layers):
+        for number, layer in enumerate(self.network.outline):
             if layer.relus:
                 kinds = ("active", "inactive", "unstable", "active_leaning", "inactive_leaning")
                 counts = {kind: int(getattr(self, kind)[number].sum()) for kind in kinds}
@@ -106,23 +106,39 @@ class Stability(ToJson):
             f"of {self.network.relus} ReLUs, {self.bounds.method}, {self.bounds.seconds:.2f} s)"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        past = provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict())
-        units = [
-            {"lower": finite_or_none(low), "upper": finite_or_none(high)}
-            for low, high in zip(self.bounds.lower, self.bounds.upper, strict=True)
+    def _title(self) -> str:
+        total = self.totals()
+        kinds = f"{total['unstable']:,} unstable, {total['active']:,} stably active, {total['inactive']:,} stably inactive"
+        return f"{self.network.relus:,} ReLUs of {self.network.shape} on {self.domain.describe()}: {kinds}"
+
+    def _note(self) -> str:
+        return f"Stable units are proved ({self.bounds.method}, {self.bounds.seconds:.1f} s)."
+
+    def _record(self) -> dict[str, Any]:
+        known = self.bounds.to_dict()
+        sides = [
+            {"rectified": layer.rectified.tolist(), "positive_bias": layer.positive.tolist()} for layer in self.network.outline
         ]
         return {
-            "schema": SCHEMA,
-            **past,
-            "method": self.bounds.method,
-            "seconds": self.bounds.seconds,
-            "compile_seconds": self.bounds.compile_seconds,
-            "unproved": self.bounds.unproved,
+            **past(self.network, self.domain),
+            "counted": self.network.counted,
+            **known,
             "total": self.totals(),
             "layers": self.rows(),
-            "bounds": units,
+            "bounds": [ends | own for ends, own in zip(known["bounds"], sides, strict=True)],
+        }
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        bounds = PreactivationBounds.from_dict(record)
+        outline = tuple(
+            Outline(np.array(layer["rectified"], dtype=np.bool_), np.array(layer["positive_bias"], dtype=np.bool_))
+            for layer in record["bounds"]
+        )
+        return {
+            "network": read_network(record, network, outline),
+            "domain": read_domain(record.get("domain")),
+            "bounds": bounds,
         }
 
 

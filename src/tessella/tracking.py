@@ -8,11 +8,12 @@ import csv
 import math
 import os
 import warnings
-from collections.abc import Callable
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, Self, cast, runtime_checkable
 
+from tessella.answer import made
 from tessella.door import DomainLike, enter
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
 from tessella.estimating.estimate import estimate
@@ -20,12 +21,12 @@ from tessella.importers import load
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.options import check_whole
-from tessella.result import format_count, maps
+from tessella.result import SCHEMA, Result, Shown, check_schema, format_count, from_text, maps
 from tessella.stability import stability_to_go_on_with
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class Record(Result):
     """What was found at the end of one epoch.
 
     Parameters
@@ -78,6 +79,27 @@ class Record:
         number = f"exactly {format_count(self.exact)}" if self.exact is not None else f"about 2^{self.maps:.2f}"
         return f"Record(epoch {self.epoch}: {number} regions, {self.unstable} units unstable, {self.seconds:.2f} s)"
 
+    def rows(self) -> list[dict[str, Any]]:
+        """One row."""
+        return [asdict(self)]
+
+    def _title(self) -> str:
+        return f"Regions after epoch {self.epoch}"
+
+    def _record(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        check_schema(record, "a Record")
+        return made(cls, record, "a Record")
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        return cls.from_dict(from_text(text, "a Record"))
+
 
 @runtime_checkable
 class Writer(Protocol):
@@ -88,7 +110,7 @@ class Writer(Protocol):
         ...
 
 
-class Tracker:
+class Tracker(Shown):
     """Follows one model; see `track`.
 
     Parameters
@@ -172,6 +194,13 @@ class Tracker:
         """One line a person can read."""
         last = f", last {self.records[-1]!r}" if self.records else ""
         return f"Tracker({len(self.records)} record{'' if len(self.records) == 1 else 's'}{last})"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per record."""
+        return [row for record in self.records for row in record.rows()]
+
+    def _title(self) -> str:
+        return "Regions while the network is trained"
 
     def _write(self, row: list[Any]) -> None:
         path = cast("Path", self._path)

@@ -105,7 +105,7 @@ def test_text_names_each_claim(analysed):
     assert [bound.side for bound in found.bounds] == ["lower", "lower", "estimate", "upper"]
     assert [bound.confidence for bound in found.bounds] == [1.0, 0.95, 0.0, 1.0]
     page = found._repr_html_()
-    assert page.count("<tr>") == 4
+    assert page.count("<tr>") == 1 + 4  # names of columns first
     assert "with 95 % confidence" in page
 
 

@@ -119,7 +119,7 @@ def test_without_unstable_units_there_is_one_region():
     network = tessella.Network.from_arrays([([[1.0]], [5.0])], relu_output=True)
     found = tessella.mipbound(network, tessella.Box.cube(-1, 1, 1))
     assert (found.lower, found.repetitions, found.probability) == (1, 0, 1.0)
-    assert "at least 1 regions" in repr(found)
+    assert "at least 1 region = 2^0.00" in repr(found)
 
 
 def test_without_free_inputs_there_is_one_region(network):

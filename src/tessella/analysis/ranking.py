@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import combinations
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from tessella.analysis.result import Analysis
-from tessella.errors import OptionError
+from tessella.answer import made
+from tessella.errors import FileError, OptionError, TessellaError
+from tessella.network import Network
 from tessella.options import check_probability
-from tessella.result import SCHEMA, ToJson
+from tessella.result import SCHEMA, Result, check_schema, format_confidence, from_text
 
 
 class Verdict(StrEnum):
@@ -54,7 +56,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking(ToJson):
+class Ranking(Result):
     """Networks from the one with most regions down.
 
     Parameters
@@ -91,15 +93,67 @@ class Ranking(ToJson):
         """One line a person can read."""
         return f"Ranking({' >= '.join(self.names)})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON; the analyses are not repeated."""
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per network, from the one with most regions down: its bracket, and how sure it is that it has more than the next."""
+        rows = list[dict[str, Any]]()
+        for place, (name, known) in enumerate(self.analyses.items()):
+            pair = None if place + 1 == len(self.names) else self.between(name, self.names[place + 1])
+            rows.append(
+                {
+                    "network": name,
+                    "proved_lower": known.proved_lower,
+                    "probable_lower": known.probable_lower,
+                    "estimate": known.mean,
+                    "upper": known.upper,
+                    "more_than_the_next": None if pair is None else str(pair.verdict),
+                    "p_value": None if pair is None else pair.p_value,
+                }
+            )
+        return rows
+
+    def _title(self) -> str:
+        return "Which has more regions?"
+
+    def _note(self) -> str:
+        return f"All probable bounds hold at once with {format_confidence(self.confidence)} confidence."
+
+    def _record(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
-            "order": list(self.names),
+            "order": self.names,
             "confidence": self.confidence,
             "level": self.level,
             "comparisons": [each.to_dict() for each in self.comparisons],
+            "analyses": {name: each.to_dict() for name, each in self.analyses.items()},
         }
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any], *, networks: Mapping[str, Network] | None = None) -> Self:
+        """Read what `to_dict` wrote.
+
+        Parameters
+        ----------
+        record
+            Plain values.
+        networks
+            The networks by name, if their weights are needed; else each is known by its shape and hash.
+        """
+        check_schema(record, "a Ranking")
+        known = networks or {}
+        try:
+            parts = record["analyses"]
+            analyses = {name: Analysis.from_dict(parts[name], network=known.get(name)) for name in record["order"]}
+            return made(cls, {**record, "analyses": analyses}, "a Ranking")
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            if isinstance(error, TessellaError):
+                raise
+            msg = f"a Ranking cannot be read from this JSON: {error!s:.120}; expected what its to_json() wrote"
+            raise FileError(msg) from error
+
+    @classmethod
+    def from_json(cls, text: str, *, networks: Mapping[str, Network] | None = None) -> Self:
+        """Read what `to_json` wrote; the parameters are those of `from_dict`."""
+        return cls.from_dict(from_text(text, "a Ranking"), networks=networks)
 
 
 def rank(analyses: Mapping[str, Analysis], *, level: float = 0.05) -> Ranking:

@@ -1,10 +1,11 @@
 """What an analysis answers: a bracket, and how it came about."""
 
-import html
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tessella.answer import Answer, part, past, whole
 from tessella.counting.count import Count
 from tessella.domain import Domain
 from tessella.errors import OptionError
@@ -12,18 +13,15 @@ from tessella.estimating.estimate import Estimate
 from tessella.network import Network
 from tessella.probable.result import MIPBound
 from tessella.result import (
-    SCHEMA,
     Bound,
     Side,
     Status,
-    ToJson,
-    encode_int,
+    claims,
     format_confidence,
     format_count,
-    format_maps,
+    format_number,
     format_share,
     maps,
-    provenance,
 )
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
@@ -59,7 +57,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis(ToJson):
+class Analysis(Answer):
     """All that is known of the number of regions of a network on a domain.
 
     The order ``1 <= proved_lower <= probable_lower <= upper`` always holds; if the count is exact, all are equal.
@@ -198,9 +196,7 @@ class Analysis(ToJson):
         """One line a person can read."""
         where = f"of {self.network.shape} on {self.domain.describe()}, {self.seconds:.1f} s"
         if self.exact is not None:
-            number = format_count(self.exact)
-            power = "" if "^" in number else f" = 2^{format_maps(self.exact)}"
-            return f"Analysis(exactly {number} region{'' if self.exact == 1 else 's'}{power}, {where})"
+            return f"Analysis(exactly {format_number(self.exact, 'regions')}, {where})"
         parts = [f"{format_count(self.proved_lower, Side.LOWER)} (proved)"]
         if self.probable_lower > self.proved_lower:
             parts.append(f"{format_count(self.probable_lower, Side.LOWER)} ({format_confidence(self.confidence)} sure)")
@@ -209,43 +205,32 @@ class Analysis(ToJson):
         parts.append(f"{format_count(self.upper, Side.UPPER)} regions (proved)")
         return f"Analysis({' <= '.join(parts)}, {where})"
 
-    def rows(self) -> list[tuple[str, int, Side, str]]:
-        """The bracket as lines of a table: what, how many, which side, and how sure."""
-        sure = {1.0: "proved"}
-        words = {Side.LOWER: "at least", Side.UPPER: "at most", Side.EXACT: "exactly", Side.ESTIMATE: "about"}
-        lines = list[tuple[str, int, Side, str]]()
-        for bound in self.bounds:
-            note = sure.get(bound.confidence, f"with {format_confidence(bound.confidence)} confidence")
-            if bound.side is Side.ESTIMATE:
-                error = self.relative_error
-                note = "estimated" if error is None else f"estimated, standard error {format_share(error)}"
-            lines.append((words[bound.side], bound.value, bound.side, note))
-        return lines
+    def rows(self) -> list[dict[str, Any]]:
+        """The bracket as a table, from the lowest claim to the highest."""
+        rows = claims(self.bounds)
+        for row in rows:
+            if row["sure"] == "estimated" and self.relative_error is not None:
+                row["sure"] = f"estimated, standard error {format_share(self.relative_error)}"
+        return rows
 
-    def _repr_html_(self) -> str:
-        """The bracket as a small table, for notebooks."""
-        lines = "".join(
-            f"<tr><td>{words}</td><td>{format_count(value, side)}</td><td>2^{format_maps(value, side)}</td><td>{note}</td></tr>"
-            for words, value, side, note in self.rows()
-        )
-        title = html.escape(f"{self.network.shape} on {self.domain.describe()}, {self.seconds:.1f} s")
-        return f"<table><caption>Regions of {title}</caption>{lines}</table><p>{html.escape(self.choices)}</p>"
+    def _title(self) -> str:
+        return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.seconds:.1f} s"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        past = provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict())
-        error = self.standard_error
+    def _note(self) -> str:
+        return self.choices
+
+    def _record(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            **past,
-            "exact": None if self.exact is None else encode_int(self.exact),
-            "proved_lower": encode_int(self.proved_lower),
-            "probable_lower": encode_int(self.probable_lower),
+            **past(self.network, self.domain),
+            "exact": self.exact,
+            "proved_lower": self.proved_lower,
+            "probable_lower": self.probable_lower,
             "confidence": self.probable_confidence,
-            "estimate": None if self.mean is None else encode_int(self.mean),
-            "standard_error": encode_int(error) if isinstance(error, int) else error,
+            "asked_confidence": self.confidence,
+            "estimate": self.mean,
+            "standard_error": self.standard_error,
             "relative_error": self.relative_error,
-            "upper": encode_int(self.upper),
+            "upper": self.upper,
             "maps": {
                 "proved_lower": maps(self.proved_lower),
                 "probable_lower": maps(self.probable_lower),
@@ -254,12 +239,9 @@ class Analysis(ToJson):
             },
             "counted": self.network.counted,
             "bounds": [bound.to_dict() for bound in self.bounds],
-            "stability": _stability(self.stability),
-            "upper_bounds": None if self.upper_bounds is None else _without_past(self.upper_bounds.to_dict(), past),
-            "details": {
-                name: None if part is None else _without_past(part.to_dict(), past)
-                for name, part in (("count", self.count), ("estimate", self.estimate), ("mipbound", self.mipbound))
-            },
+            "stability": part(self.stability),
+            "upper_bounds": part(self.upper_bounds, "stability"),
+            "details": {"count": part(self.count), "estimate": part(self.estimate), "mipbound": part(self.mipbound)},
             "steps": [step.to_dict() for step in self.steps],
             "choices": self.choices,
             "status": self.status,
@@ -267,20 +249,13 @@ class Analysis(ToJson):
             "compile_seconds": self.compile_seconds,
         }
 
-
-def _without_past(record: dict[str, Any], past: dict[str, Any]) -> dict[str, Any]:
-    """A part of an answer, without what the whole says already."""
-    return {name: value for name, value in record.items() if name not in past and name != "schema"}
-
-
-def _stability(found: Stability | None) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    known = found.bounds
-    return {
-        "method": known.method,
-        "seconds": known.seconds,
-        "unproved": known.unproved,
-        "total": found.totals(),
-        "layers": found.rows(),
-    }
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        bounds = record["upper_bounds"] and {**record["upper_bounds"], "stability": record["stability"]}
+        parts = {**record["details"], "stability": record["stability"], "upper_bounds": bounds}
+        kinds = {"stability": Stability, "upper_bounds": UpperBounds, "count": Count, "estimate": Estimate, "mipbound": MIPBound}
+        placed = {**super(Analysis, cls)._placed(record, network), "confidence": record["asked_confidence"]}
+        for name, kind in kinds.items():
+            inner = whole(record, parts.get(name))
+            placed[name] = None if inner is None else kind.from_dict(inner, network=network)
+        return placed

@@ -107,9 +107,8 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
     ranking = None if left_out else tessella.rank(named)
     if as_json:
         ended = Status.INTERRUPTED if any(each.status is Status.INTERRUPTED for each in found.values()) else Status.FINISHED
-        drawing.print_json(
-            {"status": ended, "models": records, "left_out": left_out, "ranking": ranking.to_dict() if ranking else None}
-        )
+        compared = None if ranking is None else {name: part for name, part in ranking.to_dict().items() if name != "analyses"}
+        drawing.print_json({"status": ended, "models": records, "left_out": left_out, "ranking": compared})
     elif ranking and quiet:
         typer.echo(brackets.quiet_ranking(ranking))
     elif ranking:

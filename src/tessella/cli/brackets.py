@@ -14,7 +14,7 @@ from rich.text import Text
 from tessella.analysis.ranking import Comparison, Ranking, Verdict
 from tessella.analysis.result import LOADING, Analysis
 from tessella.cli.drawing import console, table
-from tessella.result import Side, Status, format_confidence, format_count, format_duration, format_maps, maps
+from tessella.result import Side, Status, format_confidence, format_count, format_duration, maps, shown
 
 _Tick = Callable[[Analysis], None]
 
@@ -65,8 +65,8 @@ def _standing(title: str, now: Analysis, seconds: float) -> Group:
 
 def _bracket(title: str, found: Analysis) -> Table:
     drawn = table(title, [("regions", False), ("count", True), ("MAPS", True), ("", False)])
-    for words, value, side, note in found.rows():
-        drawn.add_row(words, format_count(value, side), format_maps(value, side), note)
+    for row in map(shown, found.rows()):
+        drawn.add_row(row["claim"], row["count"], row["maps"], row["sure"])
     return drawn
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tessella import options
+from tessella.answer import Answer, past
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals
 from tessella.counting.schedule import Ledger, Run, prepare
 from tessella.domain import Domain
@@ -20,7 +21,7 @@ from tessella.network import Network
 from tessella.parallel import Workforce
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
-from tessella.result import SCHEMA, Bound, Side, Status, ToJson, encode_int, format_count, format_maps, maps, provenance
+from tessella.result import Bound, Side, Status, claims, format_count, format_number, maps
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.empirical import empirical
@@ -57,7 +58,7 @@ class CountProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Count(ToJson):
+class Count(Answer):
     """How many full-dimensional regions a network has on a domain.
 
     Parameters
@@ -126,19 +127,25 @@ class Count(ToJson):
         if self.exact is None:
             ends = f"{format_count(self.lower, Side.LOWER)} and {format_count(self.upper, Side.UPPER)}"
             return f"Count(between {ends} regions, {where}, stopped after {time})"
-        number = format_count(self.exact)
-        power = "" if "^" in number else f" = 2^{format_maps(self.exact)}"
         sure = "exactly" if self.proved else "at least, and as far as a solver sees exactly,"
-        return f"Count({sure} {number} region{'' if self.exact == 1 else 's'}{power}, {where}, {time})"
+        return f"Count({sure} {format_number(self.exact, 'regions')}, {where}, {time})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+    def rows(self) -> list[dict[str, Any]]:
+        """The bounds, or the count if it is exact."""
+        return claims(self.bounds)
+
+    def _title(self) -> str:
+        return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s"
+
+    def _note(self) -> str:
+        return "" if self.exact is not None else f"About {100.0 * self.share:.2g} % of the tree is done ({self.status})."
+
+    def _record(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            **provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict()),
-            "lower": encode_int(self.lower),
-            "upper": encode_int(self.upper),
-            "exact": None if self.exact is None else encode_int(self.exact),
+            **past(self.network, self.domain),
+            "lower": self.lower,
+            "upper": self.upper,
+            "exact": self.exact,
             "proved": self.proved,
             "maps": self.maps,
             "counted": self.network.counted,

@@ -1,7 +1,7 @@
 """The number of regions estimated by random descents, with a lower bound that holds with a given confidence."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tessella import options
+from tessella.answer import Answer, past
 from tessella.counting.count import Count, count
 from tessella.counting.schedule import prepare
 from tessella.domain import Domain
@@ -21,7 +22,17 @@ from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.partition.tree import Tree
-from tessella.result import SCHEMA, Bound, Side, Status, ToJson, encode_int, format_confidence, format_count, maps, provenance
+from tessella.result import (
+    Bound,
+    Side,
+    Status,
+    claims,
+    format_confidence,
+    format_count,
+    format_number,
+    format_share,
+    maps,
+)
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
@@ -68,7 +79,7 @@ class EstimateProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(ToJson):
+class Estimate(Answer):
     """About how many full-dimensional regions a network has on a domain.
 
     Parameters
@@ -145,23 +156,38 @@ class Estimate(ToJson):
         """One line a person can read."""
         where = f"of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s"
         if self.exact is not None:
-            return f"Estimate(exactly {format_count(self.exact)} regions, {where})"
+            return f"Estimate(exactly {format_number(self.exact, 'regions')}, {where})"
         sure = f"at least {format_count(self.lower, Side.LOWER)} with {format_confidence(self.confidence)} confidence"
-        return f"Estimate(about {format_count(round(self.mean))} regions = 2^{self.maps:.2f}, {sure}, {where})"
+        return f"Estimate(about {format_number(round(self.mean), 'regions')}, {sure}, {where})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        mean, error = self.mean, self.standard_error
+    def rows(self) -> list[dict[str, Any]]:
+        """What the count is at least, and about, with its standard error; or exactly."""
+        sure = (
+            "estimated"
+            if not math.isfinite(self.relative_error)
+            else f"estimated, standard error {format_share(self.relative_error)}"
+        )
+        return [{**row, "sure": sure} if row["sure"] == "estimated" else row for row in claims(self.bounds)]
+
+    def _title(self) -> str:
+        return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.probes:,} probes, {self.seconds:.2f} s"
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        logarithm = record.get("maps")
+        return {**super(Estimate, cls)._placed(record, network), "maps": -math.inf if logarithm is None else logarithm}
+
+    def _record(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            **provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict()),
-            "mean": encode_int(mean) if isinstance(mean, int) else mean,
-            "maps": self.maps if math.isfinite(self.maps) else None,
-            "standard_error": encode_int(error) if isinstance(error, int) else error if math.isfinite(error) else None,
-            "lower": encode_int(self.lower),
+            **past(self.network, self.domain),
+            "mean": self.mean,
+            "maps": self.maps,
+            "standard_error": self.standard_error,
+            "relative_error": self.relative_error,
+            "lower": self.lower,
             "confidence": self.confidence,
-            "markov": encode_int(self.markov),
-            "exact": None if self.exact is None else encode_int(self.exact),
+            "markov": self.markov,
+            "exact": self.exact,
             "counted": self.network.counted,
             "probes": self.probes,
             "thin": self.thin,

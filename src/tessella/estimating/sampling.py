@@ -1,18 +1,21 @@
 """Regions drawn at random with known weights: averages over all regions from a few of them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from tessella.answer import Answer
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
 from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel.threads import single_threaded
 from tessella.methods import Method
+from tessella.network import Network
 from tessella.options import check_executor, check_whole
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
@@ -24,7 +27,7 @@ _LEARN = (8, 256)  # rounds to learn from before regions are drawn: a quarter of
 
 
 @dataclass(frozen=True, slots=True)
-class SampledRegion:
+class SampledRegion(Answer):
     """A region and what it stands for.
 
     Parameters
@@ -42,6 +45,20 @@ class SampledRegion:
     def weight(self) -> float:
         """One over the probability with which the descent ended in this region; infinite beyond floating-point numbers."""
         return 2.0**self.log2_weight if self.log2_weight < 1023.0 else math.inf
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row: the region's, and its weight."""
+        return [{**row, "log2_weight": self.log2_weight} for row in self.region.rows()]
+
+    def _title(self) -> str:
+        return f"A region that was drawn; it stands for 2^{self.log2_weight:.2f} regions"
+
+    def _record(self) -> dict[str, Any]:
+        return {**self.region.to_dict(), "log2_weight": self.log2_weight}
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        return {"region": Region.from_dict(record, network=network), "log2_weight": record["log2_weight"]}
 
 
 def sample_regions(  # noqa: PLR0913  one keyword per option

@@ -4,15 +4,16 @@ The walk over corners that counts (`cells`) writes its cells down; what it canno
 domain in rational numbers.  So there are as many as `tessella.count` finds, each with the pattern that `Network.patterns` gives inside.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
-from typing import SupportsIndex, overload
+from typing import Any, SupportsIndex, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from tessella.answer import Answer, bits, past, read_bits
 from tessella.domain import Domain, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
@@ -33,7 +34,7 @@ _ZERO = 1e-9  # of the size of a preactivation: what may be 0 all over a region,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Polygons:
+class Polygons(Answer):
     """The regions of a network with one or two free inputs.
 
     Parameters
@@ -133,6 +134,45 @@ class Polygons:
         what = "polygon" if self.dim == 2 else "interval"
         short = "" if self.complete else ", not all"
         return f"Polygons({len(self):,} {what}{'' if len(self) == 1 else 's'}{short}, of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s)"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per region: how many ReLUs are active, its area (or length), how many corners it has, and their mean."""
+        axes = [f"input_{axis}" for axis in np.flatnonzero(self.domain.box.free).tolist()]
+        size, sizes, corners = "area" if self.dim == 2 else "length", self.areas.tolist(), np.diff(self.starts).tolist()
+        active = self.patterns.sum(axis=1).tolist()
+        return [
+            {"region": i, "active": active[i], size: sizes[i], "corners": corners[i], **dict(zip(axes, centre, strict=True))}
+            for i, centre in enumerate(self.centres.tolist())
+        ]
+
+    def _title(self) -> str:
+        what = "Regions" if self.complete else "Some of the regions"
+        return f"{what} of {self.network.shape} on {self.domain.describe()}: {len(self):,}, {self.seconds:.2f} s"
+
+    def _record(self) -> dict[str, Any]:
+        found = [
+            {"pattern": bits(self.patterns[i]), "corners": self[i].tolist(), "borders": borders.tolist()}
+            for i, borders in enumerate(np.split(self.borders, self.starts[1:-1]))
+        ]
+        return {
+            **past(self.network, self.domain),
+            "counted": self.network.counted,
+            "regions": found,
+            "complete": self.complete,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        found = record["regions"]
+        sizes = [len(one["corners"]) for one in found]
+        return {
+            **super(Polygons, cls)._placed(record, network),
+            "patterns": np.stack([read_bits(one["pattern"]) for one in found]),
+            "corners": np.concatenate([np.array(one["corners"], dtype=np.float64) for one in found]),
+            "starts": np.append(0, np.cumsum(sizes)).astype(np.int64),
+            "borders": np.concatenate([np.array(one["borders"], dtype=np.int64) for one in found]),
+        }
 
 
 def polygons(

@@ -1,11 +1,12 @@
 """A region: its pattern, a point in it, its affine map, its walls and what lies behind them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 
+from tessella.answer import Answer, bits, past, read_bits
 from tessella.domain import Box, Domain, Polytope
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
@@ -20,7 +21,7 @@ _ZERO = 1e-8  # of the sizes of a unit's terms in the box: what a linear program
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Region:
+class Region(Answer):
     """All inputs of a domain for which every ReLU has one state.
 
     Two regions are equal if they have the same pattern in the same network and domain.
@@ -126,6 +127,27 @@ class Region:
         point = None if self.point is None else np.array2string(self.point, precision=4, threshold=6, edgeitems=2, separator=", ")
         where = "thinner than floating-point numbers can tell" if point is None else f"around {point}"
         return f"Region({int(self.pattern.sum())} of {len(self.pattern)} ReLUs active, {where})"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row: how many ReLUs are active, which, and a point inside."""
+        point = None if self.point is None else str(self.point.tolist())
+        return [{"active": int(self.pattern.sum()), "pattern": bits(self.pattern), "point": point}]
+
+    def _title(self) -> str:
+        return f"A region of {self.network.shape} on {self.domain.describe()}"
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            **past(self.network, self.domain),
+            "counted": self.network.counted,
+            "pattern": bits(self.pattern),
+            "point": None if self.point is None else self.point.tolist(),
+        }
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        point = None if record["point"] is None else np.array(record["point"], dtype=np.float64)
+        return {**super(Region, cls)._placed(record, network), "pattern": read_bits(record["pattern"]), "point": point}
 
 
 def _patterns_behind(region: Region) -> Iterator[Mask]:

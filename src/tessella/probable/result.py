@@ -1,9 +1,11 @@
 """What MIPBound answers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tessella._version import __version__
+from tessella.answer import Answer, past, read_domain, read_network
 from tessella.domain import Domain
 from tessella.network import Network
 from tessella.probable.probability import feasible_after, probabilities
@@ -13,13 +15,10 @@ from tessella.result import (
     Counted,
     Side,
     Status,
-    ToJson,
-    encode_int,
+    claims,
     format_confidence,
-    format_count,
-    format_maps,
+    format_number,
     maps,
-    provenance,
 )
 
 
@@ -47,7 +46,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
-class MIPBound(ToJson):
+class MIPBound(Answer):
     """A lower bound on a number of solutions that holds with a probability.
 
     Parameters
@@ -158,42 +157,56 @@ class MIPBound(ToJson):
         time = f"{self.seconds:.2f} s" if self.seconds < 10.0 else f"{self.seconds:,.0f} s"
         if self.status is Status.INFEASIBLE:
             return f"MIPBound(no solutions, as {self.method} says, of {self.subject.name}, {time})"
-        number = format_count(self.lower, Side.LOWER)
-        power = "" if "^" in number or self.lower < 1 else f" = 2^{format_maps(self.lower, Side.LOWER)}"
-        what = "regions" if self.subject.network else "solutions"
+        number = format_number(self.lower, "regions" if self.subject.network else "solutions", Side.LOWER)
         sure = "certain" if self.lower == self.least else f"{format_confidence(self.confidence)} sure"
         runs = f"{self.repetitions} repetition{'' if self.repetitions == 1 else 's'}"
-        return (
-            f"MIPBound(at least {number} {what}{power}, {sure}, XOR-{self.parity_size}, {runs}, of {self.subject.name}, {time})"
-        )
+        return f"MIPBound(at least {number}, {sure}, XOR-{self.parity_size}, {runs}, of {self.subject.name}, {time})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+    def rows(self) -> list[dict[str, Any]]:
+        """The claim."""
+        return claims([self.bound])
+
+    def _title(self) -> str:
+        return f"{str(self.subject.counted).capitalize()} of {self.subject.name}, {self.repetitions} repetitions, {self.seconds:.2f} s"
+
+    def _note(self) -> str:
+        if self.approximation is None:
+            return ""
+        return f"APP-{self.parity_size}, the mean of its MAPS and that of the Empirical upper bound: {self.approximation:.2f}. It claims nothing."
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        counted, variables = Counted(record["counted"]), int(record["variables"])
+        if record.get("network") is None:
+            return {**record, "subject": Subject(str(record["model"]), variables, counted)}
+        of, domain = read_network(record, network), read_domain(record.get("domain"))
+        name = f"{of.shape} on {domain.describe()}" if domain else of.shape
+        return {**record, "subject": Subject(name, variables, counted, of, domain)}
+
+    def _record(self) -> dict[str, Any]:
         network, domain = self.subject.network, self.subject.domain
-        past = {"tessella": __version__, "model": self.subject.name}
-        if network is not None and domain is not None:
-            past = provenance(network.fingerprint, network.shape, domain.to_dict())
+        own = {"schema": SCHEMA, "tessella": __version__, "model": self.subject.name}
         return {
-            "schema": SCHEMA,
-            **past,
-            "lower": encode_int(self.lower),
-            "maps": self.maps if self.lower else None,
+            **(own if network is None else past(network, domain)),
+            "lower": self.lower,
+            "least": self.least,
+            "maps": self.maps,
             "confidence": self.confidence,
             "probability": self.probability,
             "counted": self.subject.counted,
             "variables": self.subject.variables,
             "parity_size": self.parity_size,
             "repetitions": self.repetitions,
-            "draws": list(self.draws),
-            "feasible_after": list(self.feasible_after),
-            "probabilities": list(self.probabilities),
-            "empirical": None if self.empirical is None else encode_int(self.empirical),
+            "draws": self.draws,
+            "feasible_after": self.feasible_after,
+            "probabilities": self.probabilities,
+            "empirical": self.empirical,
             "approximation": self.approximation,
             "method": self.method,
             "epsilon": self.epsilon,
             "unconfirmed": self.unconfirmed,
             "given_up": self.given_up,
-            "seed": list(self.seed),
+            "seed": self.seed,
             "status": self.status,
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,

@@ -21,7 +21,8 @@ from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, names, record
-from tessella.result import Side, Status, format_confidence, format_count, format_duration, format_maps
+from tessella.result import Side, Status, format_confidence, format_count, format_duration, shown
+from tessella.tables import html_table, marked_up
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,14 +167,12 @@ def _stopped(found: Analysis) -> str:
 
 def _number(count: int, side: Side) -> str:
     """A count as HTML."""
-    return re.sub(r"\^(.*)", r"<sup>\1</sup>", format_count(count, side))
+    return marked_up(format_count(count, side))
 
 
 def _bounds(found: Analysis) -> str:
-    lines = [
-        [escape(words), _number(value, side), format_maps(value, side), escape(note)] for words, value, side, note in found.rows()
-    ]
-    return _table(["", "regions", "MAPS", "how sure"], lines, numbers={1, 2})
+    rows = [[row["claim"], row["count"], row["maps"], row["sure"]] for row in map(shown, found.rows())]
+    return _scrolled(html_table(["", "regions", "MAPS", "how sure"], rows, numbers=(1, 2)))
 
 
 def _units(found: Analysis) -> str:
@@ -182,12 +181,12 @@ def _units(found: Analysis) -> str:
         return ""
     heads = ["layer", "ReLUs", "stably active", "stably inactive", "unstable"]
     rows = [[str(row[key]) for key in ("layer", "relus", "active", "inactive", "unstable")] for row in known.rows()]
-    return _table(heads, rows, numbers=set(range(5)))
+    return _scrolled(html_table(heads, rows, numbers=range(5)))
 
 
 def _steps(steps: Sequence[Step]) -> str:
-    rows = [[escape(step.name), escape(step.why), escape(step.found), f"{step.seconds:.2f} s"] for step in steps]
-    return _table(["what", "why", "found", "time"], rows, numbers={3}, kind="steps")
+    rows = [[step.name, step.why, step.found, f"{step.seconds:.2f} s"] for step in steps]
+    return _scrolled(html_table(["what", "why", "found", "time"], rows, numbers=(3,), kind="steps"))
 
 
 def _provenance(found: Analysis, past: Provenance) -> str:
@@ -215,13 +214,3 @@ def _provenance(found: Analysis, past: Provenance) -> str:
 def _scrolled(content: str) -> str:
     """What may be too wide for a small screen."""
     return f'<div class="scroll">{content}</div>'
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: set[int], kind: str = "") -> str:
-    """A table of cells that are HTML already."""
-
-    def cells(values: Sequence[str], tag: str) -> str:
-        return "".join(f"<{tag}{' class=number' if i in numbers else ''}>{value}</{tag}>" for i, value in enumerate(values))
-
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return _scrolled(f'<table class="{kind}"><thead><tr>{cells(heads, "th")}</tr></thead><tbody>{body}</tbody></table>')

@@ -1,17 +1,18 @@
 """All upper bounds at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
+from tessella.answer import Answer, part, past, whole
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Network
-from tessella.result import SCHEMA, Bound, Side, ToJson, format_count, maps, provenance
+from tessella.result import Bound, Side, claims, format_count, maps
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.configuration import configuration, montufar, raghu, stages
@@ -19,7 +20,7 @@ from tessella.upper.empirical import Empirical, empirical
 
 
 @dataclass(frozen=True, slots=True)
-class UpperBounds(ToJson):
+class UpperBounds(Answer):
     """Upper bounds on the number of regions, loosest first.
 
     Parameters
@@ -90,25 +91,34 @@ class UpperBounds(ToJson):
         regions = f"{format_count(self.best, Side.UPPER)} region{'' if self.best == 1 else 's'}"
         return f"UpperBounds(at most {regions}, of {self.network.shape}{where})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        past = provenance(self.network.fingerprint, self.network.shape, self.domain.to_dict() if self.domain else None)
+    def rows(self) -> list[dict[str, Any]]:
+        """The bounds, loosest first."""
+        return claims(self.bounds)
+
+    def _title(self) -> str:
+        where = f" on {self.domain.describe()}" if self.domain else ""
+        return f"Upper bounds on the regions of {self.network.shape}{where}"
+
+    def _record(self) -> dict[str, Any]:
         record = {
-            "schema": SCHEMA,
-            **past,
+            **past(self.network, self.domain),
+            "counted": self.network.counted,
             "seconds": self.seconds,
             "upper": {bound.method: bound.to_dict() for bound in self.bounds},
         }
         if self.stability and self.empirical_details:
-            known = self.stability.bounds
-            parts = {
-                "method": known.method,
-                "unproved": known.unproved,
-                "seconds": known.seconds,
-                "total": self.stability.totals(),
-            }
-            record |= {"stability": parts, "coverage": self.empirical_details.to_dict()}
+            record |= {"stability": part(self.stability), "coverage": self.empirical_details.to_dict()}
         return record
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        values = {name: Bound.from_dict(claim).value for name, claim in record["upper"].items()}
+        placed = {**super(UpperBounds, cls)._placed(record, network), **values, "stability": None}
+        known = whole(record, record.get("stability"))
+        if known is not None:
+            placed["stability"] = Stability.from_dict(known, network=network)
+            placed["empirical_details"] = {**record["coverage"], "value": values["empirical"]}
+        return placed
 
 
 def upper_bounds(  # noqa: PLR0913  one keyword per option

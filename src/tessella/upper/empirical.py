@@ -96,7 +96,12 @@ class Empirical:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; the bound itself is a `Bound`'s to tell."""
-        return {"inspected": self.inspected, "exact_coverage": self.exact_coverage}
+        return {
+            "inspected": self.inspected,
+            "exact_coverage": self.exact_coverage,
+            "most_active": [list(row) for row in self.most_active],
+            "most_unstable": [list(row) for row in self.most_unstable],
+        }
 
 
 def empirical_bound(  # noqa: PLR0913  one keyword per option
