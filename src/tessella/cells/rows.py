@@ -39,6 +39,7 @@ def compose(layer: int, layers: Layers, active: Bytes, combined: Matrix, errors:
     """
     first, units, before, reads = layers.first[layer], layers.width[layer], layers.first[layer - 1], layers.width[layer - 1]
     weights, biases, slopes, at = layers.weights, layers.biases, layers.slopes, layers.start[layer]
+    doubts, folded = layers.weight_doubts, len(layers.bias_doubts) > 0
     p = combined.shape[1] - 1
     for j in range(reads):
         if active[before + j] or slopes[before + j] != 0.0:
@@ -48,10 +49,12 @@ def compose(layer: int, layers: Layers, active: Bytes, combined: Matrix, errors:
         for c in range(p):
             combined[g, c] = 0.0
         combined[g, p] = biases[g]
-        size, error, terms = abs(biases[g]), 0.0, 2
+        size, error, terms = abs(biases[g]), layers.bias_doubts[g] if folded else 0.0, 2
         for j in range(reads):
             factor = 1.0 if active[before + j] else slopes[before + j]
             if factor != 0.0:
+                if folded:
+                    error += abs(factor) * doubts[at + i * reads + j] * (sizes[j] + errors[before + j])
                 weight = factor * weights[at + i * reads + j]
                 if weight != 0.0:
                     for c in range(p + 1):

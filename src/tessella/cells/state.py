@@ -78,6 +78,8 @@ class Layers(Record):
 
     Decisions are about rectified units: decision u is about unit unit_of[u], in layer layer_of[u].  A unit that is not active passes its preactivation times its slope on; one that
     is not rectified has the slope 1 and counts as active, or another slope and counts as inactive.
+
+    In a folded network (`tessella.partition.folding`) weights may be wrong by ``weight_doubts``, in the same order, and biases by ``bias_doubts``; both are empty in others.
     """
 
     unit_of: Whole
@@ -89,13 +91,18 @@ class Layers(Record):
     biases: Vector
     rectified: Bytes
     slopes: Vector
+    weight_doubts: Vector
+    bias_doubts: Vector
 
     @classmethod
     def of(cls, scaled: Scaled) -> Self:
         """Lay a network out in plain arrays."""
         widths = np.array([len(bias) for bias in scaled.biases], dtype=np.int64)
         starts = np.cumsum([0, 0, *(weight.size for weight in scaled.weights[1:])])
-        rectified = np.concatenate(scaled.rectified)
+        rectified, doubts = np.concatenate(scaled.rectified), list[Floats]()
+        if any(doubt is not None for doubt in scaled.doubts):
+            sizes = [(len(weight), weight.shape[1] + 1) for weight in scaled.weights]
+            doubts = [np.zeros(size) if doubt is None else doubt for size, doubt in zip(sizes, scaled.doubts, strict=True)]
         return cls(
             unit_of=np.flatnonzero(rectified).astype(np.int64),
             layer_of=np.repeat(np.arange(len(widths)), widths)[rectified].astype(np.int64),
@@ -106,6 +113,8 @@ class Layers(Record):
             biases=np.concatenate(scaled.biases),
             rectified=rectified.astype(np.int8),
             slopes=np.concatenate(scaled.slopes),
+            weight_doubts=np.concatenate([np.zeros(0), *(doubt[:, :-1].ravel() for doubt in doubts[1:])]),
+            bias_doubts=np.concatenate([np.zeros(0), *(doubt[:, -1] for doubt in doubts)]),
         )
 
 

@@ -85,7 +85,7 @@ class Shape:
     @classmethod
     def of(cls, tree: Tree) -> "Shape":
         """Lay it out."""
-        widths = [layer.units for layer in tree.network.layers]
+        widths = [layer.units for layer in tree.walked.layers]
         buckets = np.zeros((len(widths), max(widths) + 1), dtype=np.int64)
         layer_of, lengths = list[int](), list[int]()
         for number, width in enumerate(widths):

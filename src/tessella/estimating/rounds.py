@@ -57,7 +57,7 @@ def descents_for(tree: Tree) -> Descents | WideDescents:
     """Descents with the population that was best: a second node pays where the first layer is narrow."""
     if is_wide(tree):
         return WideDescents(tree)
-    return Descents(tree, population=2 if tree.network.layers[0].units <= _NARROW else 1)
+    return Descents(tree, population=2 if tree.walked.layers[0].units <= _NARROW else 1)
 
 
 class Task(NamedTuple):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tessella.domain import Domain, Polytope
 from tessella.network import Mask
 from tessella.partition.inside import point_inside
-from tessella.partition.integers import Affine, Rows, ends, joined, on_inputs, rows_of, whole_numbers, with_bias
+from tessella.partition.integers import Affine, Matrix, Rows, ends, joined, on_inputs, rows_of, whole_numbers, with_bias
 from tessella.partition.tree import Tree
 
 _NEVER, _CUTS, _ALWAYS = -1, 0, 1
@@ -48,7 +48,7 @@ class Exact:
         self._walls = _walls(tree.domain)
         size = 3 * max(layer.units for layer in layers) * (tree.domain.free_dim + 1)
         self._level = lru_cache(maxsize=min(4096, max(2 * len(layers), _KEPT // size)))(self._compose)
-        self._weight = lru_cache(maxsize=None)(lambda number: whole_numbers(layers[number].dense()))
+        self._weight = lru_cache(maxsize=None)(lambda number: Matrix.of(layers[number].weight))
 
     def exists(self, prefix: bytes) -> bool:
         """Whether the cell of a prefix has an interior in the free inputs."""
@@ -124,16 +124,15 @@ class Exact:
         """The layer below the decisions on all layers before it."""
         layer = self._layers[number]
         if number == 0:
-            return _level(on_inputs(layer.dense(), layer.bias, self._box), layer.rectified)
+            return _level(on_inputs(layer.weight, layer.bias, self._box), layer.rectified)
         start, before = self._starts[number - 1], self._layers[number - 1]
         inner = self._level(number - 1, prefix[:start]).affine
         factors = before.factors(np.frombuffer(prefix[start:], dtype=np.bool_))
-        passes, (weight, exponent) = factors != 0.0, self._weight(number)
-        numbers, power = inner.numbers[passes], 0
-        if (factors[passes] != 1.0).any():
-            own, power = whole_numbers(factors[passes])
+        weight, numbers, power = self._weight(number).of_columns(factors != 0.0), inner.numbers, 0
+        if ((factors != 1.0) & (factors != 0.0)).any():
+            own, power = whole_numbers(factors)
             numbers = numbers * own[:, None]
-        outer = Affine(weight[:, passes] @ numbers, exponent + power + inner.exponent)
+        outer = Affine(weight.times(numbers), weight.exponent + power + inner.exponent)
         return _level(with_bias(outer, layer.bias), layer.rectified)
 
 

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.domain import Box
-from tessella.network import Floats
+from tessella.network import Floats, Weight
 
 Integers: TypeAlias = npt.NDArray[np.object_]  # Python's own, which do not overflow
 
 _LARGEST = 1024  # exponent of a floating-point number
+_AT_ONCE = 500_000  # products that are in memory at the same time
 _bits: Any = np.frompyfunc(int.bit_length, 1, 1)
 
 
@@ -62,6 +63,54 @@ def whole_numbers(values: Floats) -> tuple[Integers, int]:
     return (mantissas >> trailing).astype(np.object_) << shifts.astype(np.object_), exponent
 
 
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix of whole numbers times 2**exponent, row by row without its zeros: row i has ``numbers[starts[i]:starts[i + 1]]``, in these ``columns``.
+
+    Examples
+    --------
+    >>> matrix = Matrix.of(np.array([[0.5, 0.0], [0.0, 0.0], [1.0, -2.0]]))
+    >>> matrix.times(np.array([[1], [3]], dtype=object)).ravel().tolist(), matrix.exponent
+    ([1, 0, -10], -1)
+    """
+
+    numbers: Integers
+    exponent: int
+    columns: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, weight: Weight) -> "Matrix":
+        """That of a dense or sparse matrix."""
+        if isinstance(weight, np.ndarray):  # pyright: ignore[reportUnnecessaryIsInstance]  or sparse
+            rows, columns = np.nonzero(weight)
+            starts, values = np.searchsorted(rows, np.arange(len(weight) + 1)), weight[rows, columns]
+        else:
+            starts, columns, values = weight.indptr, weight.indices, weight.data
+        return cls(*whole_numbers(values), columns.astype(np.int64), starts.astype(np.int64))
+
+    def of_columns(self, chosen: npt.NDArray[np.bool_]) -> "Matrix":
+        """The part in some columns; the others are empty."""
+        kept = chosen[self.columns]
+        starts = np.concatenate([[0], np.cumsum(kept)])[self.starts]
+        return Matrix(self.numbers[kept], self.exponent, self.columns[kept], starts)
+
+    def times(self, numbers: Integers) -> Integers:
+        """The product with whole numbers, without the power of two."""
+        filled = np.flatnonzero(np.diff(self.starts))
+        result = np.full((len(self.starts) - 1, numbers.shape[1]), 0, dtype=np.object_)
+        step = max(_AT_ONCE // max(numbers.shape[1], 1), 1)
+        begin = 0
+        while begin < len(filled):  # some rows at a time: each product is an object
+            first = self.starts[filled[begin]]
+            end = begin + max(int(np.searchsorted(self.starts[filled[begin:] + 1], first + step, side="right")), 1)
+            part = slice(first, self.starts[filled[end - 1] + 1])
+            products = self.numbers[part, None] * numbers[self.columns[part]]
+            result[filled[begin:end]] = np.add.reduceat(products, self.starts[filled[begin:end]] - first, axis=0)
+            begin = end
+        return result
+
+
 def with_bias(affine: Affine, bias: Floats) -> Affine:
     """Affine functions with a bias added."""
     whole, exponent = whole_numbers(bias)
@@ -71,12 +120,14 @@ def with_bias(affine: Affine, bias: Floats) -> Affine:
     return Affine(numbers, lowest)
 
 
-def on_inputs(weight: Floats, bias: Floats, box: Box) -> Affine:
+def on_inputs(weight: Weight, bias: Floats, box: Box) -> Affine:
     """``weight @ x + bias`` as functions on the cube: x is lower + (upper - lower) * u."""
     (lower, upper), exponent = whole_numbers(np.stack([box.lower, box.upper]))
-    whole, power = whole_numbers(weight)
-    numbers = np.column_stack([whole[:, box.free] * (upper - lower)[box.free], whole @ lower])
-    return with_bias(Affine(numbers, power + exponent), bias)
+    whole = Matrix.of(weight)
+    inputs = np.full((box.dim, box.free_dim + 1), 0, dtype=np.object_)
+    inputs[np.flatnonzero(box.free), np.arange(box.free_dim)] = (upper - lower)[box.free]
+    inputs[:, -1] = lower
+    return with_bias(Affine(whole.times(inputs), whole.exponent + exponent), bias)
 
 
 def rows_of(numbers: Integers) -> Rows:

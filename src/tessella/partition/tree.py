@@ -20,6 +20,7 @@ from tessella.domain import Domain, Polytope, check_bounded
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import EPS
 from tessella.parallel import Stop
+from tessella.partition.folding import Folded, fold
 from tessella.stability import Stability
 from tessella.unbounded import as_bounded
 
@@ -83,6 +84,8 @@ class Scaled(NamedTuple):
         One per layer; the first layer reads the scaled inputs.  Slopes are those of `Layer.slope`: 1 for a plain linear unit.
     normals, constants
         The domain's inequalities: ``normals @ u + constants >= 0``.
+    doubts
+        For each layer but the first how far its weights and, in the last column, its biases may be from the exact ones; None where they are exact.
     """
 
     weights: tuple[Floats, ...]
@@ -91,6 +94,7 @@ class Scaled(NamedTuple):
     slopes: tuple[Floats, ...]
     normals: Floats
     constants: Floats
+    doubts: tuple[Floats | None, ...]
 
 
 @dataclass(frozen=True)
@@ -133,11 +137,20 @@ class Tree:
         """How many decisions lead to a leaf."""
         return self.network.relus
 
+    @cached_property
+    def _folded(self) -> Folded | None:
+        return fold(self.network, self.domain)
+
+    @property
+    def walked(self) -> Network:
+        """The network as walkers read it: with the same ReLUs, and perhaps fewer linear units (`tessella.partition.folding`)."""
+        return self._folded.network if self._folded else self.network
+
     @property
     def breadth(self) -> tuple[int, int, int]:
         """How many inputs are free, units the first layer has, and inequalities the domain: what is best done with a tree depends on these."""
         inequalities = len(self.domain.offset) if isinstance(self.domain, Polytope) else 0
-        return self.domain.free_dim, len(self.network.layers[0].bias), inequalities
+        return self.domain.free_dim, self.walked.layers[0].units, inequalities
 
     @property
     def is_small(self) -> bool:
@@ -150,7 +163,7 @@ class Tree:
         box = self.domain.box
         free = box.free
         centre, radius = box.lower / 2.0 + box.upper / 2.0, box.upper / 2.0 - box.lower / 2.0
-        layers = self.network.layers
+        layers = self.walked.layers
         weights, biases = [layer.dense() for layer in layers], [layer.bias for layer in layers]
         biases[0] = biases[0] + (weights[0] * centre).sum(axis=1)  # pairwise: a matrix product may add up in any order
         weights[0] = weights[0][:, free] * radius[free]
@@ -159,7 +172,8 @@ class Tree:
             normals = -self.domain.matrix[:, free] * radius[free]
             constants = self.domain.offset - (self.domain.matrix * centre).sum(axis=1)
         units = tuple(layer.rectified for layer in layers), tuple(layer.slope for layer in layers)
-        return Scaled(tuple(weights), tuple(biases), *units, normals, constants)
+        doubts = self._folded.doubts if self._folded else (None,) * len(layers)
+        return Scaled(tuple(weights), tuple(biases), *units, normals, constants, doubts)
 
     @cached_property
     def twins(self) -> tuple[Integers, ...]:
@@ -167,18 +181,24 @@ class Tree:
 
         Where the first one has one sign, so has the other.
         """
-        return tuple(_twins(layer) for layer in self.network.layers)
+        found = list[Integers]()
+        for layer, walked in zip(self.network.layers, self.walked.layers, strict=True):
+            first, places = _twins(layer), np.flatnonzero(walked.rectified)
+            twins = np.full(walked.units, -1, dtype=np.int64)
+            twins[places] = np.where(first >= 0, places[first], -1)
+            found.append(twins)
+        return tuple(found)
 
     @cached_property
     def magnitudes(self) -> Floats:
         """How large the numbers are that add up to each first unit's preactivation: what its rounding error is relative to."""
-        box, layer = self.domain.box, self.network.layers[0]
+        box, layer = self.domain.box, self.walked.layers[0]
         return np.abs(layer.dense()) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(layer.bias)
 
     @cached_property
     def errors(self) -> Floats:
         """Bounds on the rounding errors of the first units' rows; what reads nothing, fixed inputs included, is exact."""
-        return np.where(self.network.layers[0].dense().any(axis=1), _ROUNDINGS * EPS * self.magnitudes, 0.0)
+        return np.where(self.walked.layers[0].dense().any(axis=1), _ROUNDINGS * EPS * self.magnitudes, 0.0)
 
     @cached_property
     def domain_errors(self) -> Floats:
@@ -191,13 +211,15 @@ class Tree:
 
 
 def _twins(layer: Layer) -> Integers:
-    rows = np.column_stack([layer.dense(), layer.bias])
+    """For each ReLU of a layer the first one that it is a multiple of, -1 if there is none before it."""
+    weight = layer.weight[layer.rectified]
+    rows = np.column_stack([weight if isinstance(weight, np.ndarray) else weight.toarray(), layer.bias[layer.rectified]])
     largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)
     alike = (
         np.round(rows / np.where(largest == 0.0, 1.0, largest), 6) + 0.0
     )  # what is not alike is no multiple; the rest is asked
     found, seen = np.full(len(rows), -1, dtype=np.int64), dict[bytes, int]()
-    for unit in np.flatnonzero(layer.rectified & (largest[:, 0] != 0.0)).tolist():
+    for unit in np.flatnonzero(largest[:, 0] != 0.0).tolist():
         first = seen.setdefault(alike[unit].tobytes(), unit)
         if first < unit and _are_multiples(rows[first].tolist(), rows[unit].tolist()):
             found[unit] = first

@@ -8,6 +8,8 @@ from tessella.numerics import LOST_OF_PRODUCTS, MODERATE, ROUNDOFF
 from tessella.partition.tree import Tree
 from tessella.vertices.state import Layers
 
+_MOST_DOUBT = 2.0**-40  # of weights, relative to their row; for a row with more, its reach is larger
+
 
 def layers_of(tree: Tree) -> tuple[Layers, Floats]:
     """The network with the ReLUs of each layer before its linear units, and the first layer's rows."""
@@ -19,7 +21,7 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
     depth, width = len(sizes), max(sizes)
     (biases, reach, slack, slopes), rounding = np.zeros((4, depth, width)), np.zeros((4, depth))
     weights = np.zeros((max(sum(sizes[:-1]), 1), width))
-    raw = tree.network.layers[0].dense()[orders[0]]
+    raw = tree.walked.layers[0].dense()[orders[0]]
     slack[0, : sizes[0]] = np.where(
         raw.any(axis=1), (raw.shape[1] + 32) * ROUNDOFF * tree.magnitudes[orders[0]] + LOST_OF_PRODUCTS, 0.0
     )
@@ -34,6 +36,11 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
             reach[number, : len(bias)] = [norm(row) for row in weight]
             slack[number, : len(bias)] = relative * np.abs(bias) + LOST_OF_PRODUCTS
             rounding[:, number] = _spectral(weight), relative * norm(weight), relative * norm(bias), relative
+            doubt = scaled.doubts[number]
+            if doubt is not None:
+                most = _most(scaled.slopes[number - 1], scaled.rectified[number - 1])
+                part = slice(0, len(bias))
+                _add_doubts(doubt[order] * np.append(most, 1.0), reach[number, part], slack[number, part], rounding[:, number])
     layers = Layers(
         units=np.array(sizes, dtype=np.int64),
         relus=np.array(relus, dtype=np.int64),
@@ -49,8 +56,23 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
         rounding_of_sums=rounding[1],
         rounding_of_biases=rounding[2],
         rounding=rounding[3],
+        composed=np.array([doubt is not None for doubt in scaled.doubts], dtype=np.int64),
     )
     return layers, np.vstack([scaled.weights[0][orders[0]].T, scaled.biases[0][orders[0]]])
+
+
+def _add_doubts(doubt: Floats, reach: Floats, slack: Floats, rounding: Floats) -> None:
+    """Add what the weights of a folded layer may be wrong by to what is known of its rounding.  Changes `reach`, `slack` and `rounding`.
+
+    An error D in the weights adds D times the rows before to those of the layer, so its norm counts like the rounding of sums; that of one row must be at most its `reach` times `rounding[3]`.
+    """
+    weights, total = [norm(row) for row in doubt[:, :-1]], norm(doubt[:, :-1])
+    rounding[:3] += total, total, norm(doubt[:, -1])
+    more = max((each / there for each, there in zip(weights, reach, strict=True) if there > 0.0), default=0.0)
+    more = min(max(more, ROUNDOFF), _MOST_DOUBT)
+    rounding[3] += more
+    reach[:] = np.maximum(reach, np.array(weights) / more)
+    slack += doubt[:, -1]
 
 
 def _most(slopes: Floats, rectified: Mask) -> Floats:

@@ -35,7 +35,8 @@ class Layers(Record):
     growth: Vector  # [layer]: how much the errors of the layer before can grow, a bound on the spectral norm
     rounding_of_sums: Vector  # [layer]: what sums add to the errors, relative to the norm of all rows of the layer before
     rounding_of_biases: Vector  # [layer]: what biases add
-    rounding: Vector  # [layer]: relative rounding error of one sum
+    rounding: Vector  # [layer]: relative error of one sum
+    composed: Whole  # [layer]: whether its weights are those of a folded network, and so rounded themselves
 
 
 class Cells(Record):

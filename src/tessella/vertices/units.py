@@ -150,6 +150,8 @@ def known_state(layer: int, k: int, layers: Layers, path: Path) -> int:
     if layer == 0:  # a constant, if it reads no input that is not 0
         if path.row_errors[layer, k] != 0.0:
             return -1
+    elif layers.composed[layer]:
+        return -1
     else:
         for j in range(layers.units[layer - 1]):
             weight = layers.weights[layers.start[layer] + j, i]
