@@ -6,13 +6,15 @@ anything, so values are objects here.  A seed is read by `tessella.seeds`, a sta
 
 import math
 import os
+from collections.abc import Callable
 from enum import StrEnum
 from numbers import Integral, Real
-from typing import TypeVar, cast
+from typing import ParamSpec, TypeVar, cast
 
 from tessella.errors import OptionError
 
 Choice = TypeVar("Choice", bound=StrEnum)
+Told = ParamSpec("Told")
 
 
 def check_seconds(
@@ -98,11 +100,17 @@ def check_executor(executor: object, who: str) -> None:
         raise OptionError(msg)
 
 
-def check_progress(progress: object, who: str, told: str) -> None:
-    """Raise unless this can be called with what is told, or is None."""
-    if progress is not None and not callable(progress):
-        msg = f"progress is a {type(progress).__name__}; {who} takes a function of {told}, or None"
+def check_progress(progress: Callable[Told, None] | bool | None, who: str, told: str) -> Callable[Told, None] | None:  # noqa: FBT001
+    """Raise unless this can be called with what is told, or is True, False or None; return what is to be called, if anything.
+
+    ``True`` means a bar: `tessella.progress.with_bar` puts a function in its place where somebody looks.
+    """
+    if progress is None or isinstance(progress, bool):
+        return None
+    if not callable(progress):  # pyright: ignore[reportUnnecessaryComparison]  callers may be untyped
+        msg = f"progress is a {type(progress).__name__}; {who} takes a function of {told}, True for a bar, or None"
         raise OptionError(msg)
+    return progress
 
 
 def check_checkpoint(path: object) -> None:

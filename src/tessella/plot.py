@@ -20,6 +20,7 @@ from tessella.listing.polygons import Polygons
 from tessella.listing.polygons import polygons as find_polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
+from tessella.progress import found_so_far, with_bar
 from tessella.result import Side, format_confidence, format_count, maps
 from tessella.slicing import Slice
 from tessella.stability import Stability
@@ -42,6 +43,7 @@ class Colour(StrEnum):
     SLOPE = "slope"
 
 
+@with_bar(found_so_far)
 def regions(  # noqa: PLR0913  one keyword per option
     network: NetworkLike | Slice,
     domain: DomainLike | None = None,
@@ -51,7 +53,7 @@ def regions(  # noqa: PLR0913  one keyword per option
     output: int | None = None,
     limit: int | None = None,
     ax: Axes | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | bool | None = None,
 ) -> Figure:
     """Draw the regions of a network with one or two inputs, or on a slice, as the polygons that they are.
 
@@ -75,7 +77,7 @@ def regions(  # noqa: PLR0913  one keyword per option
     ax
         Where to draw; None for a figure of its own.
     progress
-        Called every now and then with the number of regions found.
+        Called every now and then with the number of regions found; True for a bar on a terminal or in a notebook.
 
     Examples
     --------

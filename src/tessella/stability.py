@@ -14,6 +14,7 @@ from tessella.errors import OptionError
 from tessella.methods import Method
 from tessella.network import Mask, Network, Outline
 from tessella.preactivation import PreactivationBounds
+from tessella.progress import units, with_bar
 from tessella.tightening import tighten
 
 
@@ -142,6 +143,7 @@ class Stability(Answer):
         }
 
 
+@with_bar(units)
 def stability(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -149,7 +151,7 @@ def stability(  # noqa: PLR0913  one keyword per option
     method: Method | str = Method.MILP,
     seconds_per_unit: float = 10.0,
     executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
 ) -> Stability:
     """Find the units that never change their state over a domain.
 
@@ -164,7 +166,7 @@ def stability(  # noqa: PLR0913  one keyword per option
     executor
         Where units of one layer are worked on side by side; any `concurrent.futures.Executor`.
     progress
-        Called with the number of units done and their total.
+        Called with the number of units done and their total; True for a bar on a terminal or in a notebook.
 
     Examples
     --------

@@ -66,7 +66,9 @@ def estimate(network: tessella.Network, domain: tessella.Domain) -> int:
 
 def bound(network: tessella.Network, domain: tessella.Domain) -> list[tessella.Bound]:
     """What is proved from above."""
-    known: tessella.Stability = tessella.stability(network, domain)
+    known: tessella.Stability = tessella.stability(network, domain, progress=True)
+    again: tessella.Stability = tessella.Stability.from_json(known.to_json(), network=network)
+    assert again.rows() == known.rows()
     ranges: tessella.PreactivationBounds = known.bounds
     every: tessella.UpperBounds = tessella.upper_bounds(network, domain, stability=known)
     values: list[int] = [tessella.raghu_bound(network), tessella.montufar_bound(network), tessella.configuration_bound(2, [5])]

@@ -34,6 +34,7 @@ from tessella.probable.networks import Searching
 from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.run import load
+from tessella.progress import with_bar
 from tessella.result import Side, Status, format_count, format_duration, maps
 from tessella.seeds import generator
 from tessella.stability import Stability
@@ -63,6 +64,12 @@ _MEETING = 0.05  # part of the time, to find hyperplanes that meet
 _LINEAR = 2e8  # multiplications that linear bounds may take, for each second of the time: about a tenth of it
 
 
+def _line(now: Analysis) -> tuple[str, float | None]:
+    ends = f"{format_count(now.proved_lower, Side.LOWER)} to {format_count(now.upper, Side.UPPER)} regions"
+    return f"{ends}; {now.steps[-1].name if now.steps else 'begins'}, {now.seconds:.0f} s", None
+
+
+@with_bar(_line)
 def analyze(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -72,7 +79,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     mipbound: bool | None = None,
     rng: int | np.random.Generator = 0,
     workers: int | None = None,
-    progress: Callable[[Analysis], None] | None = None,
+    progress: Callable[[Analysis], None] | bool | None = None,
 ) -> Analysis:
     """Find out in a given time how many regions a network has on a domain: exactly, or between bounds that say how sure they are.
 
@@ -94,7 +101,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     workers
         How many work at the same time; None for all cores.
     progress
-        Called with what is known, some times a second.
+        Called with what is known, some times a second; True for a bar on a terminal or in a notebook.
 
     Examples
     --------
@@ -108,13 +115,13 @@ def analyze(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds, _WHO, otherwise="", endless=False)
     options.check_confidence(confidence, _WHO)
     options.check_workers(workers, _WHO)
-    options.check_progress(progress, _WHO, "one Analysis")
+    tell = options.check_progress(progress, _WHO, "one Analysis")
     if mipbound not in (None, True, False):
         msg = f"mipbound is {mipbound!r:.40}; {_WHO} takes True, False, or None for where it can add something"
         raise OptionError(msg)
     seed = int(generator(rng).integers(2**62))
     start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=Status.RUNNING)
-    session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, progress)
+    session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, tell)
     status = Status.FINISHED
     try:
         with session.listening():
@@ -124,8 +131,8 @@ def analyze(  # noqa: PLR0913  one keyword per option
             raise  # an error; but what Ctrl-C left half done may well raise one, and is of no interest
         status = Status.INTERRUPTED
     ended = replace(session.standing, status=status, seconds=max(session.spent, 0.0))
-    if progress and status is Status.FINISHED:
-        progress(ended)
+    if tell and status is Status.FINISHED:
+        tell(ended)
     return ended
 
 

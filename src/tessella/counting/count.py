@@ -21,6 +21,7 @@ from tessella.network import Network
 from tessella.parallel import Workforce
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
+from tessella.progress import with_bar
 from tessella.result import Bound, Side, Status, claims, format_count, format_number, maps
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
@@ -160,6 +161,12 @@ class Count(Answer):
         }
 
 
+def _line(now: CountProgress) -> tuple[str, float | None]:
+    ends = f"{format_count(now.lower, Side.LOWER)} to {format_count(now.upper, Side.UPPER)}"
+    return f"{ends} regions", now.share
+
+
+@with_bar(_line)
 def count(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -169,7 +176,7 @@ def count(  # noqa: PLR0913  one keyword per option
     executor: Executor | None = None,
     workers: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
-    progress: Callable[[CountProgress], None] | None = None,
+    progress: Callable[[CountProgress], None] | bool | None = None,
     stability: Stability | None = None,
     method: CountMethod | str = CountMethod.WALK,
 ) -> Count:
@@ -193,7 +200,7 @@ def count(  # noqa: PLR0913  one keyword per option
     checkpoint
         A file that keeps what is finished, whatever ends the program.  If it is there, the count goes on from where it stood.
     progress
-        Called about five times a second with a `CountProgress`.
+        Called about five times a second with a `CountProgress`; True for a bar on a terminal or in a notebook.
     stability
         The units that never change their state on the domain, if they are known; else they are found by linear bounds.
     method
@@ -214,14 +221,14 @@ def count(  # noqa: PLR0913  one keyword per option
     options.check_memory(memory, _WHO)
     options.check_workers(workers, _WHO)
     options.check_executor(executor, _WHO)
-    options.check_progress(progress, _WHO, "one CountProgress")
+    tell = options.check_progress(progress, _WHO, "one CountProgress")
     if chosen is CountMethod.MILP and not (memory is executor is workers is checkpoint is None):
         given = {"memory": memory, "executor": executor, "workers": workers, "checkpoint": checkpoint}
         names = ", ".join(name for name, value in given.items() if value is not None)
         msg = f"method 'milp' takes no {names}; leave that out, or use method 'walk'"
         raise OptionError(msg)
     check_stability(stability, network, domain, _WHO)
-    clock = _Clock(begun, begun + (math.inf if seconds is None else min(seconds, 1e9)), progress)
+    clock = _Clock(begun, begun + (math.inf if seconds is None else min(seconds, 1e9)), tell)
     with nullcontext() if checkpoint is None else Checkpoint(checkpoint, network, domain) as file:
         saved = file.load() if file and file.begun else None
         if saved and not (saved.open or saved.thin):

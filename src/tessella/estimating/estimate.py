@@ -22,6 +22,7 @@ from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.partition.tree import Tree
+from tessella.progress import with_bar
 from tessella.result import (
     Bound,
     Side,
@@ -156,7 +157,7 @@ class Estimate(Answer):
         """One line a person can read."""
         where = f"of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s"
         if self.exact is not None:
-            return f"Estimate(exactly {format_number(self.exact, 'regions')}, {where})"
+            return f"Estimate(exactly {format_count(self.exact)} regions, {where})"
         sure = f"at least {format_count(self.lower, Side.LOWER)} with {format_confidence(self.confidence)} confidence"
         return f"Estimate(about {format_number(round(self.mean), 'regions')}, {sure}, {where})"
 
@@ -199,6 +200,12 @@ class Estimate(Answer):
         }
 
 
+def _line(now: EstimateProgress) -> tuple[str, float | None]:
+    sure = f"at least {format_count(now.lower, Side.LOWER)} with {format_confidence(now.confidence)} confidence"
+    return f"about 2^{now.maps:.2f} regions, {sure}, {now.probes:,} probes", None
+
+
+@with_bar(_line)
 def estimate(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -209,7 +216,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     rng: int | np.random.Generator = 0,
     executor: Executor | None = None,
     workers: int | None = None,
-    progress: Callable[[EstimateProgress], None] | None = None,
+    progress: Callable[[EstimateProgress], None] | bool | None = None,
     stability: Stability | None = None,
     counting: bool = True,
 ) -> Estimate:
@@ -237,7 +244,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     workers
         How many work at the same time; None for all cores, or as many as the executor has.
     progress
-        Called about five times a second with an `EstimateProgress`.
+        Called about five times a second with an `EstimateProgress`; True for a bar on a terminal or in a notebook.
     stability
         The units that never change their state on the domain, if they are known; else they are found by linear bounds.
     counting
@@ -260,7 +267,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     options.check_confidence(confidence, _WHO)
     options.check_workers(workers, _WHO)
     options.check_executor(executor, _WHO)
-    options.check_progress(progress, _WHO, "one EstimateProgress")
+    tell = options.check_progress(progress, _WHO, "one EstimateProgress")
     check_stability(stability, network, domain, _WHO)
     begun, compiled = meter.clock(), meter.compile_seconds()
     base = int(generator(rng).integers(2**63))
@@ -281,10 +288,10 @@ def estimate(  # noqa: PLR0913  one keyword per option
     interrupted = tried is not None and tried.status is Status.INTERRUPTED
 
     def report(sample: Sample) -> None:
-        if progress and len(sample.logarithms):
+        if tell and len(sample.logarithms):
             centre, error = _centre(sample.logarithms)
             lower = _lower(sample, confidence)
-            progress(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), meter.clock() - begun))
+            tell(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), meter.clock() - begun))
 
     rounds = Rounds(tree, base, report)
     status = rounds.go(probes, meter.clock() if interrupted else deadline, executor, workers)  # at least one, for an answer

@@ -24,6 +24,7 @@ from tessella.options import check_progress, check_whole
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Witness
+from tessella.progress import found_so_far, with_bar
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.vertices.outlines import Outlines
 from tessella.vertices.walker import Vertices
@@ -175,13 +176,14 @@ class Polygons(Answer):
         }
 
 
+@with_bar(found_so_far)
 def polygons(
     network: NetworkLike,
     domain: DomainLike,
     *,
     stability: Stability | None = None,
     limit: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | bool | None = None,
 ) -> Polygons:
     """List the regions of a network with one or two free inputs, with their corners.
 
@@ -194,7 +196,7 @@ def polygons(
     limit
         Stop when there are more regions than this.
     progress
-        Called every now and then with the number of regions found.
+        Called every now and then with the number of regions found; True for a bar on a terminal or in a notebook.
 
     Examples
     --------
@@ -214,14 +216,14 @@ def polygons(
         raise OptionError(msg)
     check_stability(stability, network, domain, "a list of polygons")
     check_whole(limit, "limit", "a list of polygons", least=0, otherwise="None for all of them")
-    check_progress(progress, "a list of polygons", "the number of regions found")
+    tell = check_progress(progress, "a list of polygons", "the number of regions found")
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     parts, found, complete = list[Outlines](), 0, True
     for part in _outlines(Tree.of(known)):
         parts.append(part)
         found += len(part.sizes)
-        if progress:
-            progress(found)
+        if tell:
+            tell(found)
         if limit is not None and found > limit:
             complete = False
             break

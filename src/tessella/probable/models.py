@@ -16,7 +16,8 @@ from tessella.parallel import Workforce
 from tessella.probable.lazy import SHORT, BySolver
 from tessella.probable.networks import check_solver, fitting, repeated
 from tessella.probable.result import MIPBound, Subject
-from tessella.probable.run import plan
+from tessella.probable.run import check_progress, plan, standing
+from tessella.progress import with_bar
 from tessella.result import Counted, Status
 from tessella.solvers.base import LazySolver, Solver, SolverStatus, without_objective
 from tessella.solvers.reading import Problem, read_problem
@@ -26,6 +27,7 @@ TOLERANCE = 1e-6
 """By which part of the sum of its terms (at least of 1) a solution may miss a row.  Whole numbers are exact."""
 
 
+@with_bar(standing)
 def mipbound_model(  # noqa: PLR0913  one keyword per option
     source: Any,
     variables: Sequence[str] | None = None,
@@ -38,7 +40,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     executor: Executor | None = None,
     workers: int | None = None,
     solver: LazySolver | None = None,
-    progress: Callable[[MIPBound], None] | None = None,
+    progress: Callable[[MIPBound], None] | bool | None = None,
 ) -> MIPBound:
     """Bound the number of assignments of binary variables that extend to a solution, from below and with a probability.
 
@@ -72,7 +74,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     257
     """
     begun = meter.clock()
-    given = {"executor": executor, "workers": workers, "progress": progress}
+    given, tell = {"executor": executor, "workers": workers}, check_progress(progress)
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     chosen = SCIP() if solver is None else solver
     check_solver(chosen)
@@ -86,7 +88,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     if found is not SolverStatus.OPTIMAL:
         status = Status.INFEASIBLE if found is SolverStatus.INFEASIBLE else Status.TIME_LIMIT
         return replace(answer, status=status, seconds=meter.clock() - begun)
-    return repeated(replace(answer, least=least), job, asked, begun, Workforce(executor, workers), progress)
+    return repeated(replace(answer, least=least), job, asked, begun, Workforce(executor, workers), tell)
 
 
 def _columns(problem: Problem, variables: Sequence[str] | None) -> tuple[int, ...]:

@@ -23,8 +23,9 @@ from tessella.partition.witness import Proof, walls
 from tessella.preactivation import PreactivationBounds
 from tessella.probable.lazy import SHORT, BySolver, Confirm
 from tessella.probable.result import MIPBound, Subject
-from tessella.probable.run import Job, Plan, Run, Worker, plan
+from tessella.probable.run import Job, Plan, Run, Worker, check_progress, plan, standing
 from tessella.probable.search import Outcome, Seeker
+from tessella.progress import with_bar
 from tessella.result import Status
 from tessella.solvers.base import LazySolver
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
@@ -38,6 +39,7 @@ MOST_AS_ROWS = 12
 """The largest parity constraints that become rows of a model: 2,048 of them."""
 
 
+@with_bar(standing)
 def mipbound(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -51,7 +53,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     executor: Executor | None = None,
     workers: int | None = None,
     solver: LazySolver | None = None,
-    progress: Callable[[MIPBound], None] | None = None,
+    progress: Callable[[MIPBound], None] | bool | None = None,
 ) -> MIPBound:
     """Bound the number of regions of a network on a domain from below, with a probability (Algorithm 1 of the paper).
 
@@ -85,7 +87,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
         None for a search of our own.  `tessella.SCIP`, `Gurobi` and `HiGHS` solve the paper's formulation instead, with constraints added while they
         search; they miss regions in which no input gives all active units a millionth of their range.
     progress
-        Called after each repetition with the bound so far.
+        Called after each repetition with the bound so far; True for a bar on a terminal or in a notebook.
 
     Examples
     --------
@@ -98,7 +100,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     """
     begun, compiled = meter.clock(), meter.compile_seconds()
     network, domain = enter(network, domain)
-    given = {"executor": executor, "workers": workers, "progress": progress}
+    given, tell = {"executor": executor, "workers": workers}, check_progress(progress)
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     check_solver(solver)
     check_stability(stability, network, domain, "MIPBound")
@@ -123,7 +125,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     if not tree.units or not domain.free_dim:
         return replace(answer, seconds=meter.clock() - begun)  # one region, and nothing to draw from
     job = Searching.of(found) if solver is None else _solving(found, tree, solver)
-    answer = repeated(answer, job, asked, begun, Workforce(executor, workers), progress)
+    answer = repeated(answer, job, asked, begun, Workforce(executor, workers), tell)
     return replace(answer, compile_seconds=meter.compile_seconds() - compiled)
 
 

@@ -17,8 +17,9 @@ from tessella.errors import SolverError
 from tessella.kernel import meter
 from tessella.parallel import Crew, Pending, Stop, worker_count
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
+from tessella.probable.result import MIPBound
 from tessella.probable.search import Outcome
-from tessella.result import Status
+from tessella.result import Side, Status, format_count
 from tessella.seeds import entropy
 
 if TYPE_CHECKING:
@@ -99,13 +100,22 @@ def plan(  # noqa: PLR0913  one per option
     options.check_confidence(confidence, _WHO)
     options.check_seconds(seconds, _WHO)
     options.check_executor(others.get("executor"), _WHO)
-    options.check_progress(others.get("progress"), _WHO, "one MIPBound")
     sure = float(cast("float", confidence))
     fewest = repetitions_for(max(sure, ALL_FEASIBLE))
     endless = seconds is None or math.isinf(cast("float", seconds))
     count = int(cast("int", repetitions)) if repetitions is not None else fewest if endless else None
     limit = None if endless else float(cast("float", seconds))
     return Plan(int(cast("int", parity_size)), sure, count, limit, entropy(rng))
+
+
+def check_progress(progress: Callable[[MIPBound], None] | bool | None) -> Callable[[MIPBound], None] | None:  # noqa: FBT001
+    """Who is told, if anybody is."""
+    return options.check_progress(progress, _WHO, "one MIPBound")
+
+
+def standing(now: MIPBound) -> tuple[str, float | None]:
+    """How a bar says where repetitions stand."""
+    return f"at least {format_count(now.lower, Side.LOWER)} so far, {now.repetitions:,} repetitions", None
 
 
 def load(job: Job) -> None:

@@ -15,6 +15,7 @@ from tessella.listing.polygons import Polygons, polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
 from tessella.options import check_progress, check_whole
+from tessella.progress import found_so_far, with_bar
 from tessella.slicing import DEFAULT_PLANE, Slice, default_plane
 
 LIMIT = 20_000  # regions; a page of some megabytes, which browsers draw at once
@@ -57,13 +58,14 @@ class Explorer:
         return f"{many}, drawn exactly."
 
 
+@with_bar(found_so_far)
 def explore(
     network: NetworkLike,
     domain: DomainLike,
     *,
     slice: Slice | None = None,  # noqa: A002  it is one
     limit: int = LIMIT,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], None] | bool | None = None,
 ) -> Explorer:
     """Choose what to show of a network, and list its regions there.
 
@@ -77,10 +79,10 @@ def explore(
     limit
         The most regions to show.  If there are more, a smaller part around the centre is shown.
     progress
-        Called every now and then with the number of regions found.
+        Called every now and then with the number of regions found; True for a bar on a terminal or in a notebook.
     """
     check_whole(limit, "limit", "the picture of a report", of="regions")
-    check_progress(progress, "the picture of a report", "the number of regions found")
+    tell = check_progress(progress, "the picture of a report", "the number of regions found")
     network, domain = enter(network, domain)
     chosen, where = slice, ""
     if slice is not None:
@@ -94,7 +96,7 @@ def explore(
     else:
         where = "All inputs of the network."
     part, whole = (network, domain) if chosen is None else (chosen.network, chosen.domain)
-    found, share = _largest(part, whole, limit, progress)
+    found, share = _largest(part, whole, limit, tell)
     return Explorer(network, domain, chosen, found, where, share)
 
 

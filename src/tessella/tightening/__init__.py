@@ -14,12 +14,14 @@ from tessella.methods import Method
 from tessella.network import Layer, Network
 from tessella.parallel import Progress
 from tessella.preactivation import PreactivationBounds, intersect, passed_on, stack
+from tessella.progress import units, with_bar
 from tessella.tightening.extremes import optimise
 from tessella.tightening.interval import endless_intervals, interval
 from tessella.tightening.linear import linear
 from tessella.tightening.relaxation import Pair
 
 
+@with_bar(units)
 def tighten(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -27,7 +29,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     method: Method | str = Method.MILP,
     seconds_per_unit: float = 10.0,
     executor: Executor | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> PreactivationBounds:
     """Bound every preactivation over a domain.
 
@@ -59,12 +61,12 @@ def tighten(  # noqa: PLR0913  one keyword per option
     chosen = options.chosen(Method, method, "method", who)
     options.check_seconds(seconds_per_unit, who, otherwise="", name="seconds_per_unit")
     options.check_executor(executor, who)
-    options.check_progress(progress, who, "the number of units done and their total")
+    tell = options.check_progress(progress, who, "the number of units done and their total")
     if not domain.bounded:
         ends = stack(endless_intervals(network.layers, domain.box.lower, domain.box.upper))
         return PreactivationBounds(*ends, Method.INTERVAL, seconds=meter.clock() - start)
     order = list(Method)[: list(Method).index(chosen) + 1]
-    tick = _ticker(progress, len(order) * sum(layer.units for layer in network.layers))
+    tick = _ticker(tell, len(order) * sum(layer.units for layer in network.layers))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
         known, late, interrupted = _stages(network, domain, order, seconds_per_unit, executor, tick)
     lower, upper = stack(known)

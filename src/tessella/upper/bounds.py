@@ -12,6 +12,7 @@ from tessella.errors import OptionError
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Network
+from tessella.progress import units, with_bar
 from tessella.result import Bound, Side, claims, format_count, maps
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
@@ -121,6 +122,7 @@ class UpperBounds(Answer):
         return placed
 
 
+@with_bar(units)
 def upper_bounds(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike | None = None,
@@ -128,7 +130,7 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     stability: Stability | None = None,
     method: Method | str = Method.MILP,
     executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
 ) -> UpperBounds:
     """Bound the number of regions from above, by every method there is.
 

@@ -31,6 +31,7 @@ from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask, Network
+from tessella.progress import units, with_bar
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.tightening.rounding import gamma, lost
@@ -104,6 +105,7 @@ class Empirical:
         }
 
 
+@with_bar(units)
 def empirical_bound(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -112,7 +114,7 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
     method: Method | str = Method.MILP,
     effort: int = EFFORT,
     executor: Executor | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | bool | None = None,
 ) -> int:
     """Bound the regions on a domain from above by the units that can be active and be cut there.
 
