@@ -123,14 +123,17 @@ class Answers:
     def __init__(self, tree: Tree) -> None:
         """Nothing was asked yet."""
         self._tree, self._settler, self.given_up = tree, Settler(tree, most_cells=_MOST_EXACT), 0
-        self._known = dict[bytes, int]()
+        self._known = dict[bytes, int | None]()
 
     def __call__(self, prefix: bytes) -> int:
         """How many regions lie below a prefix; 0, and given up, if that takes too long."""
+        return self.exactly(prefix) or 0
+
+    def exactly(self, prefix: bytes) -> int | None:
+        """How many regions lie below a prefix; None, and given up, if that takes too long."""
         if prefix not in self._known:
-            found = self._settled(prefix)
+            self._known[prefix] = found = self._settled(prefix)
             self.given_up += found is None
-            self._known[prefix] = found or 0
         return self._known[prefix]
 
     def __len__(self) -> int:
