@@ -78,7 +78,7 @@ class Source:
     Parameters
     ----------
     kind
-        ``"onnx"``, ``"torch"``, ``"pt2"``, ``"keras"``, ``"npz"``, ``"scikit-learn"``, ``"state_dict"``, ``"flax"``, ``"haiku"``, ``"equinox"`` or ``"arrays"``.
+        ``"onnx"``, ``"torch"``, ``"pt2"``, ``"keras"``, ``"npz"``, ``"scikit-learn"``, ``"state_dict"``, ``"flax"``, ``"haiku"``, ``"equinox"``, ``"arrays"`` or ``"slice"``.
     name
         The file's name, or the model's class.
     input_shape

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from tessella.domain import Box, Domain, Polytope, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import DomainError, NetworkError, OptionError
-from tessella.network import Floats, Layer, Network, frozen_floats
+from tessella.network import Floats, Layer, Network, Source, frozen_floats
 from tessella.numerics import ROUNDOFF
 
 _FLAT = 1e-9  # of the largest distance between points: what is nearer to a line or plane lies on it
@@ -180,7 +180,9 @@ def _made(network: Network, within: Domain | Floats, origin: Floats, basis: Floa
         window = _window(within, origin, basis)
     for part in (origin, basis):
         part.flags.writeable = False
-    lifted = Network((Layer(basis, origin, np.array(False)), *network.layers))  # noqa: FBT003  no ReLUs
+    whole = network.source  # its units are those of the slice, so that results on it say what they count
+    source = None if whole is None else Source("slice", whole.name, units=whole.units)
+    lifted = Network((Layer(basis, origin, np.array(False)), *network.layers), source)  # noqa: FBT003  no ReLUs
     return Slice(lifted, window, origin, basis, network, None if isinstance(within, np.ndarray) else within, axes)
 
 

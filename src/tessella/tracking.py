@@ -21,7 +21,7 @@ from tessella.importers import load
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.options import check_whole
-from tessella.result import SCHEMA, Result, Shown, check_schema, format_count, from_text, maps
+from tessella.result import SCHEMA, Counted, Result, Shown, check_schema, format_count, from_text, maps
 from tessella.stability import stability_to_go_on_with
 
 
@@ -47,6 +47,8 @@ class Record(Result):
         How many ReLUs are stably active, stably inactive, and neither.
     seconds
         Wall time spent on this record.
+    counted
+        What is counted.
     """
 
     epoch: int
@@ -59,6 +61,7 @@ class Record(Result):
     inactive: int
     unstable: int
     seconds: float
+    counted: Counted = Counted.REGIONS
 
     @property
     def mean(self) -> float | int:
@@ -280,7 +283,7 @@ def track(  # noqa: PLR0913  one keyword per option
         found, total = estimate(network, where, stability=known, **options), known.totals()
         part = (found.maps, found.relative_error, found.lower, found.confidence, found.exact)
         units = (total["active"], total["inactive"], total["unstable"])
-        return Record(epoch, *part, *units, seconds=meter.clock() - start)
+        return Record(epoch, *part, *units, seconds=meter.clock() - start, counted=network.counted)
 
     return Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard))
 

@@ -143,3 +143,11 @@ def test_a_lenet_is_the_same_from_torch_keras_and_onnx(tmp_path):
     around = tessella.Box(np.full(64, 0.45), np.full(64, 0.55))
     found = tessella.analyze(nets[1], around, seconds=3)
     assert 1 <= found.proved_lower <= found.upper
+
+
+def test_slices_say_what_is_counted():
+    for kind, counted in (("maxout", tessella.Counted.COMPARISONS), ("leaky", tessella.Counted.REGIONS)):
+        net = network(kind, 0)
+        chosen = tessella.slice(net, domain=BOX, axes=(0,))
+        assert chosen.network.counted is net.counted is counted
+        assert dict(chosen.network.source.units) == dict(net.source.units)

@@ -1,4 +1,4 @@
-"""ONNX models of several inputs on the command line."""
+"""ONNX models of several inputs on the command line, and what is said of how they are read."""
 
 import numpy as np
 import pytest
@@ -41,3 +41,10 @@ def test_what_is_no_input_gets_one_line(run, two_inputs, text, words):
     assert done.code == 2
     assert words in done.err
     assert done.err.count("\n") == 1
+
+
+def test_what_is_counted_is_said_where_maxima_have_more_than_two_values(run, tmp_path):
+    for kernel in (2, 3):
+        save(model([node("MaxPool", "x", kernel_shape=[kernel])], (1, 1, 3)), tmp_path / "m.onnx")
+        done = run("count", tmp_path / "m.onnx", "--box", "0,1")
+        assert ("Note: what is counted: full-dimensional regions, told apart by every comparison" in done.err) == (kernel == 3)

@@ -202,6 +202,23 @@ def test_a_convolutional_network_with_pooling_and_softmax_counts_as_by_brute_for
         assert network.counted is Counted.COMPARISONS
 
 
+@pytest.mark.parametrize(
+    ("operator", "more", "what"),
+    [
+        ("Max", "", Counted.REGIONS),
+        ("Max", "v", Counted.COMPARISONS),
+        ("Min", "c", Counted.COMPARISONS),
+        ("Min", "cd", Counted.COMPARISONS),
+    ],
+)
+def test_a_maximum_of_more_than_two_says_what_is_counted(operator, more, what):
+    nodes = [node("Neg", "x", "t"), node("Gemm", "xw", "v"), node(operator, "xt" + more)]
+    network = load(model(nodes, (1, 4), {"w": np.eye(4)[::-1], "c": np.full(4, 0.5), "d": np.full(4, 0.3)}))
+    assert network.counted is what
+    nodes = [node(operator, "xcd")]  # one constant is the larger one, so two values are compared
+    assert load(model(nodes, (1, 4), {"c": np.full(4, 0.5), "d": np.full(4, 0.3)})).counted is Counted.REGIONS
+
+
 def test_a_model_of_a_newer_kind_says_what_it_reads():
     proto = model([node("MaxPool", "x", ("t", "i"), kernel_shape=[1]), node("Cast", "i", to=TensorProto.DOUBLE)], (1, 1, 4))
     with pytest.raises(UnsupportedOperator, match=r"'MaxPool_1' \(MaxPool\) has 'i' as result number 2"):

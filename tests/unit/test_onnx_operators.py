@@ -63,6 +63,7 @@ OPERATORS = {
     "Max of two": ([node("Neg", "x", "t"), node("Max", "xt")], (1, 4), {}),
     "Max of a tensor and constants": ([node("Max", "xc")], (1, 4), {"c": single(3, 1)}),
     "Max of four": ([node("Gemm", "xw", "t"), node("Max", "xtcx")], (1, 4), {"w": single(4, 4), "c": single(4)}),
+    "Max of three": ([node("Gemm", "xw", "t"), node("Max", "xtv"), node("Neg", "x", "v")], (1, 4), {"w": single(4, 4)}),
     "Max of one": ([node("Max", "x")], (1, 4), {}),
     "Min of three": ([node("Gemm", "xw", "t"), node("Neg", "x", "u"), node("Min", "xtu")], (1, 4), {"w": single(4, 4)}),
     "Mean of three": ([node("Relu", "x", "t"), node("Mean", "xtc")], (1, 4), {"c": single(4)}),

@@ -151,6 +151,16 @@ def test_an_interrupted_analysis_says_so_beside_its_answer():
     assert "Stopped early" not in report.page(exact)
 
 
+def test_it_says_what_is_counted_where_maxima_have_more_than_two_values():
+    source = tessella.Source("onnx", "m.onnx", units=(("comparison in a larger maximum", 15),))
+    compared = dataclasses.replace(NETWORK, source=source)
+    ends = {"proved_lower": 2, "probable_lower": 500, "upper": 2**60}
+    words = "told apart by every comparison of their maxima, also where the same value wins"
+    for found in (analysed(compared, CUBE, **ends), analysed(compared, CUBE, **dict.fromkeys(ends, 10**6))):
+        assert words in report.page(found).split("</section>")[0]
+    assert words not in report.page(FOUND)
+
+
 def test_a_slice_that_was_asked_for_is_named_so():
     chosen = tessella.slice(NETWORK, domain=CUBE, axes=(3, 1))
     assert report.explore(NETWORK, CUBE, slice=chosen).where == "Inputs 3 and 1, as asked."

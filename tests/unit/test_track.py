@@ -191,3 +191,9 @@ def test_huge_numbers_are_no_trouble():
     assert record.mean == 2**5000
     assert record.scalars["regions_lower_log2"] == 4990.0
     assert "regions_relative_error" not in Record(0, 3.0, np.inf, 1, 0.95, None, 0, 0, 3, 0.1).scalars
+
+
+def test_records_say_what_is_counted():
+    pooled = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Unflatten(1, (1, 3)), torch.nn.MaxPool1d(3))
+    assert tessella.track(pooled, BOX, probes=2).step().counted is tessella.Counted.COMPARISONS
+    assert tessella.track(module(), BOX, probes=2).step().counted is tessella.Counted.REGIONS

@@ -9,6 +9,7 @@ import typer
 import tessella
 from tessella.errors import FileError, OptionError
 from tessella.methods import CountMethod, Method
+from tessella.result import Counted
 
 if TYPE_CHECKING:
     from tessella.domain import Domain
@@ -151,6 +152,8 @@ def read_network(
     network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output, inputs=fixed)
     for text in network.source.notes if network.source else ():
         note(text)
+    if network.counted is not Counted.REGIONS:
+        note(f"what is counted: {network.counted}, also where the same value wins")
     return network
 
 

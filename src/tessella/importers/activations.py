@@ -21,7 +21,8 @@ from tessella.network import COMPARISON, Floats
 
 Ints = npt.NDArray[np.int64]
 
-_MAXIMUM, _CLIP, _LEAKY, _ABSOLUTE = "maximum of two", "clip", "LeakyReLU", "absolute value"
+MAXIMUM = "maximum of two"
+_CLIP, _LEAKY, _ABSOLUTE = "clip", "LeakyReLU", "absolute value"
 
 
 def leaky(trace: Trace, tensor: Tensor, slope: npt.ArrayLike, kind: str = _LEAKY) -> Tensor:
@@ -64,7 +65,7 @@ def clip(trace: Trace, tensor: Tensor, low: npt.ArrayLike | None, high: npt.Arra
     return tensor if high is None else at_most(trace, tensor, high)
 
 
-def maximum(trace: Trace, left: "Tensor | Floats", right: "Tensor | Floats", kind: str = _MAXIMUM) -> Tensor:
+def maximum(trace: Trace, left: "Tensor | Floats", right: "Tensor | Floats", kind: str = MAXIMUM) -> Tensor:
     """The larger of two, of which one may be constants."""
     if not isinstance(left, Tensor) or not left.terms:
         left, right = right, left
@@ -72,15 +73,16 @@ def maximum(trace: Trace, left: "Tensor | Floats", right: "Tensor | Floats", kin
         msg = "a maximum of constants alone does not depend on the input"
         raise UnsupportedModel(msg)
     if not isinstance(right, Tensor) or not right.terms:
-        return at_least(trace, left, right.constant.reshape(right.shape) if isinstance(right, Tensor) else right)
+        bound = right.constant.reshape(right.shape) if isinstance(right, Tensor) else right
+        return at_least(trace, left, bound, COMPARISON if kind == COMPARISON else _CLIP)
     right = trace.held(right)
     return trace.add(right, trace.relu(trace.add(left, right.scale(-1.0)), kind))
 
 
-def minimum(trace: Trace, left: "Tensor | Floats", right: "Tensor | Floats") -> Tensor:
+def minimum(trace: Trace, left: "Tensor | Floats", right: "Tensor | Floats", kind: str = MAXIMUM) -> Tensor:
     """The smaller of two, of which one may be constants."""
     one, other = (side.scale(-1.0) if isinstance(side, Tensor) else -np.asarray(side, dtype=np.float64) for side in (left, right))
-    return maximum(trace, one, other).scale(-1.0)
+    return maximum(trace, one, other, kind).scale(-1.0)
 
 
 def largest(trace: Trace, tensor: Tensor, groups: Ints) -> Tensor:
@@ -103,7 +105,7 @@ def largest(trace: Trace, tensor: Tensor, groups: Ints) -> Tensor:
     if groups.shape[1] == 0 or (groups[:, 0] < 0).any():
         msg = "a maximum of no elements at all is not defined"
         raise UnsupportedModel(msg)
-    kind = _MAXIMUM if groups.shape[1] == 2 else COMPARISON
+    kind = MAXIMUM if groups.shape[1] == 2 else COMPARISON
     values = tensor.reshape((-1,))
     while groups.shape[1] > 1:
         odd = groups.shape[1] % 2

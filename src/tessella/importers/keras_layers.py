@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tessella.importers.activations import leaky, maximum
+from tessella.importers.activations import MAXIMUM, leaky, maximum
 from tessella.importers.keras_calls import LAYERS, MERGES, Context, activate, rectified
 from tessella.importers.keras_windows import channels_last
 from tessella.importers.operators import batch_norm
@@ -103,7 +103,7 @@ def _smallest(context: Context, layer: Any, tensors: Sequence[Tensor]) -> Tensor
 
 
 def _kind(tensors: Sequence[Tensor]) -> str:
-    return "maximum of two" if len(tensors) == 2 else COMPARISON
+    return MAXIMUM if len(tensors) == 2 else COMPARISON
 
 
 def _repeated(_context: Context, layer: Any, tensor: Tensor) -> Tensor:

@@ -7,9 +7,10 @@ from math import prod
 import numpy as np
 
 from tessella.errors import UnsupportedModel, UnsupportedOperator
-from tessella.importers.activations import absolute, largest_along, maximum, minimum
+from tessella.importers.activations import MAXIMUM, absolute, largest_along, maximum, minimum
 from tessella.importers.onnx_node import Array, Indicator, Node, Value, as_tensor, operator
 from tessella.importers.trace import Tensor, Trace, broadcast_shapes, concatenate
+from tessella.network import COMPARISON
 
 _SAME = 1e-12  # relative; what rounding may do to two values that are meant to be equal
 _AFTER_FIRST = slice(1, None)
@@ -22,15 +23,16 @@ def _extreme(node: Node) -> Sequence[Value]:
     values = [node.value(position) for position in range(len(node.inputs))]
     tensors = [value for value in values if isinstance(value, Tensor)]
     constants = [value for value in values if not isinstance(value, Tensor)]
+    kind = COMPARISON if len(tensors) + bool(constants) > 2 else MAXIMUM
     while len(tensors) > 1:  # the winners of one round are compared in the next
         pairs = zip(tensors[0::2], tensors[1::2], strict=False)
-        tensors = [choose(node.trace, left, right) for left, right in pairs] + tensors[len(tensors) // 2 * 2 :]
+        tensors = [choose(node.trace, left, right, kind) for left, right in pairs] + tensors[len(tensors) // 2 * 2 :]
     (winner,) = tensors
     if not constants:
         return [winner]
     constant = np.asarray(reduce(fold, constants), dtype=np.float64)
     broadcast_shapes(winner.shape, constant.shape)
-    return [choose(node.trace, winner, constant)]
+    return [choose(node.trace, winner, constant, kind)]
 
 
 @operator("Add", "Sum")

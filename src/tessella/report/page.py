@@ -21,7 +21,7 @@ from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, names, record
-from tessella.result import Side, Status, format_confidence, format_count, format_duration, shown
+from tessella.result import Counted, Side, Status, format_confidence, format_count, format_duration, shown
 from tessella.tables import html_table, marked_up
 
 
@@ -144,9 +144,11 @@ def _with_slice(found: Analysis, explorer: Explorer) -> Analysis:
 
 
 def _answer(found: Analysis) -> str:
+    counted = found.network.counted
+    compared = "" if counted is Counted.REGIONS else f" What is counted: {counted}, also where the same value wins."
     if found.exact is not None:
         plural = "" if found.exact == 1 else "s"
-        return f"Exactly <strong>{_number(found.exact, Side.EXACT)}</strong> linear region{plural}, proved."
+        return f"Exactly <strong>{_number(found.exact, Side.EXACT)}</strong> linear region{plural}, proved.{compared}"
     low, high = _number(found.proved_lower, Side.LOWER), _number(found.upper, Side.UPPER)
     text = f"Between <strong>{low}</strong> and <strong>{high}</strong> linear regions, proved"
     if found.probable_lower > found.proved_lower:
@@ -154,7 +156,7 @@ def _answer(found: Analysis) -> str:
         text += f"; at least <strong>{probable}</strong> with {format_confidence(found.confidence)} confidence"
     if found.mean is not None:
         text += f"; about <strong>{_number(found.mean, Side.ESTIMATE)}</strong> by estimate"
-    return text + "."
+    return f"{text}.{compared}"
 
 
 def _stopped(found: Analysis) -> str:
