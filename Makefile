@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo docs test test-quick test-slow lint style types clean paper-smoke paper-docs
+.PHONY: demo docs test test-quick test-slow fuzz lint style types clean paper-smoke paper-docs
 demo: $(VENV)/.installed
 	@$(VENV)/bin/tessella demo
 
@@ -21,6 +21,11 @@ test-quick: $(VENV)/.installed-dev
 # the tests marked slow: rates over thousands of runs, the paper's experiment, long counts
 test-slow: $(VENV)/.installed-dev
 	$(PYTEST) -m slow
+
+# networks that are meant to break claims, every verb against rational arithmetic: make fuzz SECONDS=600, or make fuzz SEED=1234 for one of them
+SECONDS ?= 60
+fuzz: $(VENV)/.installed-dev
+	PYTHONPATH=src:tests $(VENV)/bin/python -m fuzz --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) $(if $(NOTES),--notes $(NOTES))
 
 # the paper's experiment, every step, on small images: a few minutes
 paper-smoke: $(VENV)/.installed-dev

@@ -10,6 +10,9 @@ inside, so TRUSTED_ROW_OF_DESCENTS, a tenth of MARGIN, suffices.  Nothing is com
 
 **Proofs.**  A proof of emptiness is a combination of rows that is negative on the whole box, with every row relaxed by PROOF.  It is tried where a bound falls below -SURE.
 
+**Underflow.**  Relative errors say nothing of products that underflow.  So every bound on the error of a computed row has LOST_OF_PRODUCTS added; rows that are not clearly larger are
+lost in rounding, and exact arithmetic decides.
+
 So what a point shows and what a proof shows contradict each other by more than 3 MARGIN, while rows are wrong by a tenth of MARGIN at most.
 """
 

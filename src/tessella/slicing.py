@@ -24,7 +24,7 @@ from tessella.domain import Box, Domain, Polytope, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import DomainError, NetworkError, OptionError
 from tessella.network import Floats, Layer, Network, Source, frozen_floats
-from tessella.numerics import ROUNDOFF
+from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
 
 _FLAT = 1e-9  # of the largest distance between points: what is nearer to a line or plane lies on it
 _FAR = 1e150  # between points: nothing is computed with what has larger squares
@@ -325,7 +325,7 @@ def _walls(domain: Polytope, origin: Floats, basis: Floats, reach: float) -> lis
     """The inequalities of a polytope, with limits lowered by what rounding may do."""
     normals, limits = domain.matrix @ basis, domain.offset - domain.matrix @ origin
     sizes = np.abs(domain.matrix) @ (np.abs(basis).sum(axis=1) * reach + np.abs(origin)) + np.abs(domain.offset)
-    limits -= 2.0 * (domain.dim + 8) * ROUNDOFF * sizes
+    limits -= 2.0 * (domain.dim + 8) * ROUNDOFF * sizes + LOST_OF_PRODUCTS * (1.0 + reach)
     return [_Row(tuple(normal), limit) for normal, limit in zip(normals.tolist(), limits.tolist(), strict=True)]
 
 

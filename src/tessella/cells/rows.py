@@ -6,7 +6,7 @@
 from tessella.cells.state import Layers, Space
 from tessella.kernel.functions import apart, compiled
 from tessella.kernel.record import Bytes, Matrix, Vector
-from tessella.numerics import EPS, ROUNDOFF
+from tessella.numerics import EPS, LOST_OF_PRODUCTS, ROUNDOFF
 
 _SHORTEST = 1e-30  # the square of a length is at least this
 _SAFE = 1.0 + 1e-12  # more than the rounding of the sum of a row
@@ -49,22 +49,23 @@ def compose(layer: int, layers: Layers, active: Bytes, combined: Matrix, errors:
         for c in range(p):
             combined[g, c] = 0.0
         combined[g, p] = biases[g]
-        size, error, terms = abs(biases[g]), layers.bias_doubts[g] if folded else 0.0, 2
+        size, error, reach, terms = abs(biases[g]), layers.bias_doubts[g] if folded else 0.0, 1.0, 2
         for j in range(reads):
             factor = 1.0 if active[before + j] else slopes[before + j]
             if factor != 0.0:
-                if folded:
-                    error += abs(factor) * doubts[at + i * reads + j] * (sizes[j] + errors[before + j])
-                weight = factor * weights[at + i * reads + j]
-                if weight != 0.0:
+                weight = weights[at + i * reads + j]
+                doubt = doubts[at + i * reads + j] if folded else 0.0
+                if weight != 0.0 or doubt != 0.0:
+                    weight *= factor
                     for c in range(p + 1):
                         combined[g, c] += weight * combined[before + j, c]
                     size += abs(weight) * sizes[j]
-                    error += abs(weight) * errors[before + j]
+                    error += abs(weight) * errors[before + j] + abs(factor) * doubt * (sizes[j] + errors[before + j])
+                    reach += sizes[j]
                     terms += 1
-        errors[g] = 1.0001 * error + (
-            1.01 * terms * ROUNDOFF * size if terms > 2 else 0.0
-        )  # one for each product and sum, and one for a slope
+        if terms > 2:  # one for each product and sum, and one for a slope; else nothing was computed
+            error = 1.0001 * error + 1.01 * terms * ROUNDOFF * size + LOST_OF_PRODUCTS * reach
+        errors[g] = error
 
 
 @compiled
@@ -110,7 +111,7 @@ def quick_sign(unit_row: Vector, error: float, trusted: float) -> int:
         return 1
     if constant + size * _SAFE < -error:
         return 0
-    return -2 if error > trusted * (size + abs(constant)) else -1
+    return -1 if error < trusted * (size + abs(constant)) else -2  # also where numbers are too large: infinite, or none
 
 
 @apart

@@ -110,5 +110,6 @@ class _Place:
         if not isinstance(self._domain, Polytope):
             return True
         matrix, offset = self._domain.matrix, self._domain.offset
-        slack = offset - matrix @ at - gamma(len(at) + 2) * (np.abs(matrix) @ np.abs(at) + np.abs(offset))
+        terms = np.abs(matrix) @ np.abs(at) + np.abs(offset)
+        slack = offset - matrix @ at - gamma(len(at) + 2) * terms - lost(len(at), matrix, at)
         return bool((slack > 1.001 * reach * np.linalg.norm(matrix[:, self._free] * self._radius, axis=1)).all())

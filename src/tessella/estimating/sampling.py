@@ -132,7 +132,9 @@ def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Exec
         return Region(network, domain, *(found or (pattern, None)))
 
     if not tree.units or not domain.free_dim:
-        yield from [SampledRegion(region(b""), 0.0)] * n
+        yield from [
+            SampledRegion(region(bytes(tree.units)), 0.0)
+        ] * n  # without a free input units are constant, and settled by the proof
         return
     rounds = Rounds(tree, learning, lambda _: None)
     rounds.go(min(max(n // 4, _LEARN[0]), _LEARN[1]), math.inf, executor, None)

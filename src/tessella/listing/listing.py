@@ -18,7 +18,7 @@ from tessella.door import DomainLike, NetworkLike, enter
 from tessella.kernel.program import EMPTY, Basis, Program
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask
-from tessella.numerics import ROUNDOFF
+from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
@@ -132,6 +132,7 @@ class _Walk:
         self._tree, self._exact, self._layers = tree, Exact(tree), tree.network.layers
         self._lower, self._upper = np.array(box.lower), np.array(box.upper)
         self._reach = np.maximum(np.abs(box.lower), np.abs(box.upper))
+        self._lost = LOST_OF_PRODUCTS * (1.0 + float(self._reach.sum()))  # by underflow, in a row's value anywhere
         self._centre, self._half = box.lower / 2.0 + box.upper / 2.0, box.upper / 2.0 - box.lower / 2.0
 
     def leaves(self) -> Iterator[_Cell]:
@@ -163,7 +164,9 @@ class _Walk:
         if inputs is None:
             return _Affine(layer.dense(), layer.bias, np.zeros(layer.units))
         sizes = np.asarray(abs(layer.weight) @ (np.abs(inputs.matrix) @ self._reach + np.abs(inputs.offset)))
-        rounding = (layer.inputs + 4) * ROUNDOFF * np.where(sizes > 0.0, sizes + np.abs(layer.bias), 0.0)
+        given = inputs.matrix.any(axis=1) | (inputs.offset != 0.0) | (inputs.error > 0.0)  # the others are 0, exactly
+        reads = np.asarray(abs(layer.weight) @ given) > 0.0
+        rounding = np.where(reads, (layer.inputs + 4) * ROUNDOFF * (sizes + np.abs(layer.bias)) + self._lost, 0.0)
         error = 2.0 * (np.asarray(abs(layer.weight) @ inputs.error) + rounding)
         return _Affine(np.asarray(layer.weight @ inputs.matrix), np.asarray(layer.weight @ inputs.offset) + layer.bias, error)
 
@@ -172,7 +175,8 @@ class _Walk:
         passes = layer.factors(active)
         matrix, offset, error = values.matrix * passes[:, None], values.offset * passes, values.error * np.abs(passes)
         if not layer.is_plain:  # these products round
-            error = error + 4.0 * ROUNDOFF * (error + np.abs(matrix) @ self._reach + np.abs(offset))
+            size = np.abs(matrix) @ self._reach + np.abs(offset)
+            error = error + 4.0 * ROUNDOFF * (error + size) + self._lost * (passes != 0.0)
         return _Affine(matrix, offset, error)
 
     def _frame(self, cell: _Cell, units: _Affine) -> _Frame:
@@ -183,7 +187,8 @@ class _Walk:
         low[:first] = -cell.constants - cell.errors
         value, reach = middle[first:] + units.offset, spread[first:]
         sizes = np.abs(units.matrix) @ self._reach + np.abs(units.offset)
-        doubt = units.error + (len(self._reach) + 4) * ROUNDOFF * sizes
+        lost = np.where(units.matrix.any(axis=1), self._lost * (1.0 + np.abs(units.matrix).sum(axis=1)), 0.0)
+        doubt = units.error + (len(self._reach) + 4) * ROUNDOFF * sizes + lost
         outward, strict = reach + doubt, _STRICT * reach + 4.0 * doubt
         return _Frame(Program(rows), first, low, high, units, value - outward, value + outward, strict, [False] * len(value))
 

@@ -17,7 +17,7 @@ import numpy as np
 from tessella.domain import Domain, Polytope
 from tessella.kernel.program import Program
 from tessella.network import Floats, Layer, Mask, Network
-from tessella.numerics import ROUNDOFF
+from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.partition.witness import walls
 
 _MOST = 500_000  # products of rational numbers
@@ -78,7 +78,7 @@ def _doubt(network: Network, pattern: Mask) -> Floats:
     """By how much rounding may have changed the numbers of `walls`."""
     sizes, found, terms = np.eye(network.input_dim), list[Floats](), 8
     for layer, active in _states(network, pattern):
-        sizes, terms = np.asarray(abs(layer.weight) @ sizes), terms + layer.inputs + 5
+        sizes, terms = np.asarray(abs(layer.weight) @ sizes) + LOST_OF_PRODUCTS, terms + layer.inputs + 5
         found.append(4.0 * terms * ROUNDOFF * sizes[layer.rectified])
         sizes = np.abs(layer.factors(active))[:, None] * sizes
     return np.vstack(found)

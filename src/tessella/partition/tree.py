@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from tessella.domain import Domain, Polytope, check_bounded
+from tessella.domain import Box, Domain, Polytope, check_bounded
 from tessella.network import Floats, Layer, Mask, Network
-from tessella.numerics import EPS
+from tessella.numerics import EPS, LOST_OF_PRODUCTS
 from tessella.parallel import Stop
 from tessella.partition.folding import Folded, fold
 from tessella.stability import Stability
@@ -193,21 +193,26 @@ class Tree:
     def magnitudes(self) -> Floats:
         """How large the numbers are that add up to each first unit's preactivation: what its rounding error is relative to."""
         box, layer = self.domain.box, self.walked.layers[0]
-        return np.abs(layer.dense()) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(layer.bias)
+        return np.abs(layer.dense()) @ reach_of(box) + np.abs(layer.bias)
 
     @cached_property
     def errors(self) -> Floats:
         """Bounds on the rounding errors of the first units' rows; what reads nothing, fixed inputs included, is exact."""
-        return np.where(self.walked.layers[0].dense().any(axis=1), _ROUNDINGS * EPS * self.magnitudes, 0.0)
+        reads = self.walked.layers[0].dense().any(axis=1)
+        return np.where(reads, _ROUNDINGS * EPS * self.magnitudes + LOST_OF_PRODUCTS, 0.0)
 
     @cached_property
     def domain_errors(self) -> Floats:
         """Bounds on the rounding errors of the domain's inequalities."""
         if not isinstance(self.domain, Polytope):
             return np.zeros(0)
-        box, matrix, offset = self.domain.box, self.domain.matrix, self.domain.offset
-        largest = np.abs(matrix) @ np.maximum(np.abs(box.lower), np.abs(box.upper)) + np.abs(offset)
-        return _ROUNDINGS * EPS * largest
+        largest = np.abs(self.domain.matrix) @ reach_of(self.domain.box) + np.abs(self.domain.offset)
+        return _ROUNDINGS * EPS * largest + LOST_OF_PRODUCTS
+
+
+def reach_of(box: Box) -> Floats:
+    """What the rounding of a box that is scaled to [-1, 1] is relative to: how far from 0 inputs are, at most, or a number below which half of an end may be lost."""
+    return np.maximum(np.maximum(np.abs(box.lower), np.abs(box.upper)), np.where(box.free, LOST_OF_PRODUCTS, 0.0))
 
 
 def _twins(layer: Layer) -> Integers:

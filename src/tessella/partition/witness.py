@@ -10,13 +10,14 @@ from tessella.domain import Domain, Polytope
 from tessella.inequalities import holds
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
-from tessella.numerics import ROUNDOFF
+from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
 from tessella.unbounded import homogeneous
 
 _INWARD = (2.0**-6, 2.0**-20, 2.0**-40)  # how far from the faces of the box a point is looked for, in parts of its width
 _FEW = 16  # inputs; with more, the faces of the box would be most of the walls
+_FARTHEST = 1e100  # what is taken of a wall's distance
 _REACH = 4.0  # the largest margin asked for where the box is scaled to [-1, 1]
 
 
@@ -70,17 +71,17 @@ class Witness:
         values, error, parts = point, np.zeros(len(point)), list[Mask]()
         for layer, size in zip(self.network.layers, self._sizes, strict=True):
             before = np.asarray(layer.weight @ values) + layer.bias
-            # a sum of n products is off by at most about n roundings of the sum of their sizes
-            rounding = (layer.inputs + 4) * ROUNDOFF * (np.asarray(size @ np.abs(values)) + np.abs(layer.bias))
+            # a sum of n products is off by at most about n roundings of the sum of their sizes, and by what underflows
+            rounding = (layer.inputs + 4) * ROUNDOFF * (np.asarray(size @ np.abs(values)) + np.abs(layer.bias)) + LOST_OF_PRODUCTS
             error = (1.0 + 4.0 * ROUNDOFF) * np.asarray(size @ error) + rounding
-            unsure = layer.rectified & (np.abs(before) <= error + np.finfo(np.float64).tiny)
+            unsure = layer.rectified & ~(np.abs(before) > error)
             if unsure.any():
                 return None
             active = (before > 0.0)[layer.rectified]
             factors = layer.factors(active)
             values, error = factors * before, np.abs(factors) * error
             if not layer.is_plain:  # these products round
-                error = (1.0 + 4.0 * ROUNDOFF) * error + ROUNDOFF * np.abs(values) + np.finfo(np.float64).tiny
+                error = (1.0 + 4.0 * ROUNDOFF) * error + ROUNDOFF * np.abs(values) + LOST_OF_PRODUCTS
             parts.append(active)
         return np.concatenate(parts)
 
@@ -241,9 +242,13 @@ def deep_points(domain: Domain, normals: Floats, constants: Floats) -> Iterator[
     if isinstance(domain, Polytope):
         normals, constants = np.vstack([normals, -domain.matrix]), np.concatenate([constants, domain.offset])
     rows, limits = normals[:, free] * radius[free], constants + normals @ centre
+    moves = rows.any(axis=1)
+    rows, limits = rows[moves], limits[moves]
+    exponents = -np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]  # squares may underflow, or overflow
+    with np.errstate(over="ignore"):
+        rows, limits = np.ldexp(rows, exponents[:, None]), np.clip(np.ldexp(limits, exponents), -_FARTHEST, _FARTHEST)
     sizes = np.sqrt((rows**2).sum(axis=1))
-    moves = sizes > 0.0
-    rows, limits = rows[moves] / sizes[moves, None], limits[moves] / sizes[moves]
+    rows, limits = rows / sizes[:, None], limits / sizes
     if not len(rows):
         yield centre
         return

@@ -19,6 +19,8 @@ from tessella.numerics import ROUNDOFF
 from tessella.preactivation import passed_on
 from tessella.tightening.rounding import gamma, lost
 
+_UNDERFLOWS = 1e-290  # smaller products may be wrong by more than their relative rounding
+
 
 @dataclass(frozen=True, slots=True)
 class Lines:
@@ -64,6 +66,7 @@ def relu_lines(rectified: Mask, low: Floats, high: Floats) -> Lines:
     slope = np.where(unstable, np.clip(high / width, 0.0, 1.0), np.where(passes, 1.0, 0.0))
     # any slope in [0, 1] will do if the offset keeps both ends below the line
     offset = np.where(unstable, np.maximum(-slope * low, (1.0 - slope) * high) * (1.0 + 4.0 * ROUNDOFF), 0.0)
+    offset += np.where(unstable & (offset < _UNDERFLOWS), np.finfo(np.float64).tiny, 0.0)
     lower = np.where(unstable, np.where(high > -low, 1.0, 0.0), np.where(passes, 1.0, 0.0))
     return Lines(slope, offset, lower, np.zeros(len(low)))
 

@@ -162,7 +162,7 @@ def _domain_rows(rows: "_Rows", domain: Domain, columns: np.ndarray) -> None:
     for normal, limit in zip(domain.matrix, domain.offset, strict=True):
         row = np.zeros(rows.count)
         row[: len(columns)] = normal[columns]
-        slack = gamma(domain.dim) * float(np.abs(normal) @ np.abs(fixed) + abs(limit))
+        slack = gamma(domain.dim) * float(np.abs(normal) @ np.abs(fixed) + abs(limit)) + lost(domain.dim, normal, fixed)
         rows.add(row, limit - float(normal @ fixed), slack)
 
 
@@ -186,17 +186,19 @@ class _Rows:
         slack = slack + 2.0 * gamma(self.count) * size + lost(self.count, row, self.scale) + lost(self.count, row, self.offset)
         largest = float(np.abs(scaled).max(initial=0.0))
         norm = 2.0 ** np.round(np.log2(largest)) if largest > 0.0 else 1.0  # a power of two: no rounding
-        scaled = scaled / norm
+        share = 1.0 / max(norm, 1.0)
+        tiny = lost(self.count, scaled, share) + lost(1, limit - shift + slack, share)
+        scaled, slack = scaled / norm, slack / norm + tiny
         reach = 4.0 * ROUNDOFF * self.count
         low = float(np.minimum(scaled, 0.0).sum()) * (1.0 + reach) - reach
         high = float(np.maximum(scaled, 0.0).sum()) * (1.0 + reach) + reach
-        end = (limit - shift + slack) / norm
+        end = (limit - shift) / norm + slack
         end += abs(end) * 4.0 * ROUNDOFF
         self.matrix.append(scaled)
         self.norms.append(norm)
         self.lower.append(min(low, end))
         self.upper.append(min(high, end))
-        return high, end, slack / norm
+        return high, end, slack
 
     def add_unit(self, before: Affine, unit: int, position: int, slope: float, offset: float) -> None:
         """The two rows of an unstable unit."""

@@ -32,9 +32,10 @@ def layers_of(tree: Tree) -> tuple[Layers, Floats]:
             weight = scaled.weights[number][order][:, orders[number - 1]]
             relative = (weight.shape[1] + 10) * ROUNDOFF
             weights[starts[number] : starts[number] + weight.shape[1], : len(bias)] = weight.T
-            weight = weight * _most(scaled.slopes[number - 1], scaled.rectified[number - 1])[orders[number - 1]]
+            plain, weight = weight, weight * _most(scaled.slopes[number - 1], scaled.rectified[number - 1])[orders[number - 1]]
+            # what a slope passes on may underflow before it is multiplied with a weight
+            slack[number, : len(bias)] = relative * np.abs(bias) + LOST_OF_PRODUCTS * (1.0 + np.abs(plain).sum(axis=1))
             reach[number, : len(bias)] = [norm(row) for row in weight]
-            slack[number, : len(bias)] = relative * np.abs(bias) + LOST_OF_PRODUCTS
             rounding[:, number] = _spectral(weight), relative * norm(weight), relative * norm(bias), relative
             doubt = scaled.doubts[number]
             if doubt is not None:

@@ -5,7 +5,7 @@ import numpy as np
 from tessella.domain import Polytope
 from tessella.network import Floats
 from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF, THIN
-from tessella.partition.tree import Tree
+from tessella.partition.tree import Tree, reach_of
 from tessella.vertices.corners import cut, keep_side
 from tessella.vertices.errors import worst_ratio
 from tessella.vertices.state import IS_APEX, Walk
@@ -72,7 +72,7 @@ def _inequalities(tree: Tree) -> list[tuple[Floats, float, bool]]:
     domain, scaled = tree.domain, tree.scaled
     if not isinstance(domain, Polytope):
         return []
-    ends = np.maximum(np.abs(domain.box.lower), np.abs(domain.box.upper))
+    ends = reach_of(domain.box)
     errors = (domain.dim + 32) * ROUNDOFF * (np.abs(domain.matrix) @ ends + np.abs(domain.offset)) + LOST_OF_PRODUCTS
     rows = np.column_stack([scaled.normals, scaled.constants])
     return [
