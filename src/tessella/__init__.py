@@ -25,6 +25,7 @@ from tessella.errors import (
     UnknownShape,
     UnsupportedModel,
     UnsupportedOperator,
+    WorkerLost,
 )
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ __all__ = [
     "UnsupportedModel",
     "UnsupportedOperator",
     "UpperBounds",
+    "WorkerLost",
     "__version__",
     "analyze",
     "configuration_bound",

@@ -13,6 +13,7 @@
     │   └── UnknownShape      (OptionError too)      the shape of an input must be given
     ├── ConversionMismatch    (ArithmeticError)      the network read differs from its source
     ├── SolverError           (RuntimeError)         an LP or MILP solver failed
+    │   └── WorkerLost                               an executor lost a worker, or takes no tasks
     └── MissingPackage        (ImportError)          an optional package is not installed
 
 A message says what was found, where, and what to do.  Each class also has a builtin parent, so that
@@ -62,6 +63,10 @@ class ConversionMismatch(TessellaError, ArithmeticError):
 
 class SolverError(TessellaError, RuntimeError):
     """An LP or MILP solver failed, or its licence does not allow the problem."""
+
+
+class WorkerLost(SolverError):
+    """An executor that lost a worker, or takes no tasks, before it brought anything."""
 
 
 class MissingPackage(TessellaError, ImportError):

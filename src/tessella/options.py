@@ -7,6 +7,7 @@ anything, so values are objects here.  A seed is read by `tessella.seeds`, a sta
 import math
 import os
 from collections.abc import Callable
+from concurrent.futures import Executor
 from enum import StrEnum
 from numbers import Integral, Real
 from typing import ParamSpec, TypeVar, cast
@@ -92,12 +93,16 @@ def check_confidence(confidence: object, who: str) -> None:
     check_probability(confidence, "confidence", who)
 
 
-def check_executor(executor: object, who: str) -> None:
-    """Raise unless this is an executor, or None."""
-    if executor is not None and (isinstance(executor, type) or not callable(getattr(executor, "submit", None))):
+def check_executor(executor: object, who: str) -> Executor | None:
+    """The executor, or None; raises if it is neither (what `tessella.executors.hiring` knows is one by now)."""
+    if executor is None:
+        return None
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         found = f"the class {executor.__name__}" if isinstance(executor, type) else f"a {type(executor).__name__}"
-        msg = f"executor is {found}; {who} takes a concurrent.futures.Executor, or None to work in this process"
+        others = "a Dask client, or its scheduler's address such as tcp://host:8786"
+        msg = f"executor is {found}; {who} takes a concurrent.futures.Executor, or None to work in this process, or {others}"
         raise OptionError(msg)
+    return cast("Executor", executor)
 
 
 def check_progress(progress: Callable[Told, None] | bool | None, who: str, told: str) -> Callable[Told, None] | None:  # noqa: FBT001

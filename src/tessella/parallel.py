@@ -5,10 +5,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from logging import getLogger
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from tessella.errors import SolverError
+from tessella.errors import WorkerLost
 
 Progress = Callable[[int, int], None]
 Label = TypeVar("Label")
@@ -23,8 +24,9 @@ class Stop:
 
 
 def worker_count(workers: int | None, executor: Executor | None = None) -> int:
-    """How many work at the same time: as many as were asked for, or the executor has, or there are cores."""
-    return workers or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+    """How many work at the same time: as many as were asked for, or the executor has by now, or there are cores."""
+    has = getattr(executor, "num_workers", None) or getattr(executor, "_max_workers", None)  # the first: clusters, and MPI's
+    return workers or has or os.cpu_count() or 1
 
 
 class Workforce(NamedTuple):
@@ -117,10 +119,15 @@ class Pending(Generic[Label]):
             del self._labels[future]
 
 
-def _lost(error: BaseException) -> SolverError:
-    why = str(error) or type(error).__name__
+def _lost(error: BaseException) -> WorkerLost:
+    why = " ".join(str(error).split()) or type(error).__name__
     msg = f"a worker of the executor was lost ({why}): it was killed, ran out of memory, or was shut down; start a new executor"
-    return SolverError(msg)
+    return WorkerLost(msg)
+
+
+def say_lost(text: str) -> None:
+    """Tell in the log why an answer is not complete; without a log of its own, a program shows that on stderr."""
+    getLogger("tessella").warning("%s", text)
 
 
 @contextmanager

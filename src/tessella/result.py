@@ -41,6 +41,7 @@ class Status(StrEnum):
     FINISHED = "finished"
     TIME_LIMIT = "time limit"
     INTERRUPTED = "interrupted"
+    LOST = "worker lost"  # and the executor could not go on
     INFEASIBLE = "infeasible"  # there is nothing to look for
 
 

@@ -1,7 +1,6 @@
 """Which units ever change their state over a domain."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ from tessella.answer import Answer, past, read_domain, read_network
 from tessella.domain import Domain, check_fit
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
+from tessella.executors import ExecutorLike
 from tessella.methods import Method
 from tessella.network import Mask, Network, Outline
 from tessella.preactivation import PreactivationBounds
@@ -150,7 +150,7 @@ def stability(  # noqa: PLR0913  one keyword per option
     *,
     method: Method | str = Method.MILP,
     seconds_per_unit: float = 10.0,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     progress: Callable[[int, int], None] | bool | None = None,
 ) -> Stability:
     """Find the units that never change their state over a domain.
@@ -164,7 +164,7 @@ def stability(  # noqa: PLR0913  one keyword per option
     seconds_per_unit
         After this time a unit keeps the bounds that are proved so far.
     executor
-        Where units of one layer are worked on side by side; any `concurrent.futures.Executor`.
+        Where units of one layer are worked on side by side: any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler.
     progress
         Called with the number of units done and their total; True for a bar on a terminal or in a notebook.
 
@@ -206,7 +206,7 @@ def check_stability(given: object, network: Network, domain: Domain | None, who:
 
 
 def stability_to_go_on_with(
-    network: Network, domain: Domain, *, method: Method, seconds_per_unit: float = 10.0, executor: Executor | None = None
+    network: Network, domain: Domain, *, method: Method, seconds_per_unit: float = 10.0, executor: ExecutorLike | None = None
 ) -> Stability:
     """The same, as a first step of something longer: Ctrl-C is raised, which `stability` takes as the wish for what is proved so far.
 

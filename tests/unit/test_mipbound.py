@@ -206,11 +206,11 @@ def test_ctrl_c_is_an_answer(solver):
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_a_killed_worker_is_an_error_or_an_answer_but_never_a_wrong_one(network, box, stability, most):
+def test_a_killed_worker_leaves_what_the_repetitions_before_say(network, box, stability, most):
     given = {"stability": stability, "repetitions": 400, "rng": 1}
     right = tessella.mipbound(network, box, **given)
     assert right.repetitions == 400
-    killed, said = [], ""
+    killed = []
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
 
         def kill(now):
@@ -219,16 +219,15 @@ def test_a_killed_worker_is_an_error_or_an_answer_but_never_a_wrong_one(network,
                 for process in killed:
                     os.kill(process, signal.SIGKILL)
 
-        try:
-            found = tessella.mipbound(network, box, executor=processes, progress=kill, **given)
-            assert (
-                most == 1
-            )  # the other one did the rest: a pool notices an idle worker's end only when it has nothing else to hear
-            assert found.draws == right.draws
-        except SolverError as error:
-            said = str(error)
+        found = tessella.mipbound(network, box, executor=processes, progress=kill, **given)
     assert len(killed) == most
-    assert said == "" or "a worker of the executor was lost" in said
+    assert found.repetitions >= 5
+    assert found.draws == right.draws[: found.repetitions]
+    finished = (
+        found.repetitions == 400
+    )  # by the other one: a pool notices an idle worker's end only when it has nothing else to hear
+    assert found.status == ("finished" if finished else "worker lost")
+    assert most == 1 or not finished
 
 
 def test_an_executor_that_has_ended_is_an_error(network, box, stability):

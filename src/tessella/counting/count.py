@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +14,11 @@ from tessella.counting.schedule import Ledger, Run, prepare
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
+from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter
 from tessella.methods import CountMethod, Method
 from tessella.network import Network
-from tessella.parallel import Workforce
+from tessella.parallel import Workforce, say_lost
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
 from tessella.progress import with_bar
@@ -167,13 +167,14 @@ def _line(now: CountProgress) -> tuple[str, float | None]:
 
 
 @with_bar(_line)
+@hiring
 def count(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
     *,
     seconds: float | None = None,
     memory: int | None = None,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     workers: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Callable[[CountProgress], None] | bool | None = None,
@@ -194,7 +195,7 @@ def count(  # noqa: PLR0913  one keyword per option
     memory
         Bytes that the workers may hold together: fewer of them are used if all would need more.
     executor
-        Any `concurrent.futures.Executor`, such as a pool of processes or a cluster; None for threads of this process.
+        Any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler; None for threads of this process.
     workers
         How many work at the same time; None for all cores, or as many as the executor has.
     checkpoint
@@ -220,7 +221,7 @@ def count(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds, _WHO)
     options.check_memory(memory, _WHO)
     options.check_workers(workers, _WHO)
-    options.check_executor(executor, _WHO)
+    executor = options.check_executor(executor, _WHO)
     tell = options.check_progress(progress, _WHO, "one CountProgress")
     if chosen is CountMethod.MILP and not (memory is executor is workers is checkpoint is None):
         given = {"memory": memory, "executor": executor, "workers": workers, "checkpoint": checkpoint}
@@ -297,8 +298,19 @@ def _by_walk(  # noqa: PLR0913, PLR0917  what `count` was asked
         report()
     standing = ledger.standing
     met = standing.totals.lower == standing.totals.upper
-    status = Status.FINISHED if met else Status.INTERRUPTED if run.interrupted else Status.TIME_LIMIT
+    status = Status.FINISHED if met else _early(run, file)
     return status, standing.totals._replace(seconds=clock.seconds()), standing.share
+
+
+def _early(run: Run, file: Checkpoint | None) -> Status:
+    """Why a run ended before the count was exact; a loss is told, too."""
+    if run.interrupted:
+        return Status.INTERRUPTED
+    if not run.lost:
+        return Status.TIME_LIMIT
+    later = f"the same call goes on from {file.path}" if file else "with a checkpoint the same call could go on later"
+    say_lost(f"{run.lost}; the count so far is returned, and {later}")
+    return Status.LOST
 
 
 def _beginning(tree: Tree, most: int) -> Saved:

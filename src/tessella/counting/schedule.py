@@ -8,14 +8,16 @@ depend on who worked, nor in which order.
 What walkers call thin is counted by exact arithmetic (`tessella.partition.settler`), as tasks of their own.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
 from tessella.counting.walkers import walk_for, walker_for
-from tessella.errors import OptionError, SolverError
+from tessella.errors import OptionError, SolverError, WorkerLost
 from tessella.kernel import meter
 from tessella.parallel import Crew, Pending, Stop, Workforce, worker_count
 from tessella.partition.local import LocalBound
@@ -195,6 +197,10 @@ class Run:
         Where steps are saved.
     report
         Called every now and then.
+    interrupted
+        Whether Ctrl-C ended it.
+    lost
+        Why the executor could not go on; empty if it could.
     """
 
     tree: Tree
@@ -204,40 +210,50 @@ class Run:
     checkpoint: Checkpoint | None
     report: Callable[[], None]
     interrupted: bool = False
+    lost: str = ""
     _pool: list[Node] = field(default_factory=list[Node])
     _thin: list[bytes] = field(default_factory=list[bytes])
     _number: int = 0
+    _came: int = 0
     _key: str = ""
     _reported: float = 0.0
     _torn: bool = False
 
     def go(self, saved: Saved, workforce: Workforce) -> None:
-        """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early."""
+        """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early, or the loss of an executor that brought something."""
         self._pool, self._thin = list(saved.open), list(saved.thin)
         here = Workers(self.ledger.bound)
         executor, workers, memory = workforce
-        count = worker_count(workers, executor)
-        if memory is not None:
-            count = min(count, _most_workers(here.size("", self.tree), memory))
+        most = math.inf if memory is None else _most_workers(here.size("", self.tree), memory)
+
+        def count() -> int:
+            return int(min(worker_count(workers, executor), most))
+
         try:
             if executor is not None:
                 self._key = self.tree.network.fingerprint + domain_digest(self.tree.domain)
                 self._loop(Pending[Task](executor), None, count)
                 return
-            with ThreadPoolExecutor(count) as threads:
+            with ThreadPoolExecutor(count()) as threads:
                 self._loop(Pending[Task](threads), here, count)
         except KeyboardInterrupt:  # a second one, or between two steps
             self.interrupted = True
 
-    def _loop(self, pending: Pending[Task], here: Workers | None, workers: int) -> None:
+    def _loop(self, pending: Pending[Task], here: Workers | None, count: Callable[[], int]) -> None:
         try:
-            while self._fill(pending, here, workers):
+            while self._fill(pending, here, workers := count()):  # more may join a cluster meanwhile
                 for task, found in pending.wait(_SHORT if len(pending.labels) < workers else _TICK):
                     self._absorb(task, found)
                 self._tell()
         except KeyboardInterrupt:
             self.interrupted = True
             self._drain(pending)
+        except WorkerLost as error:
+            self._drain(pending)
+            self.lost = str(error)
+            if not self._came:
+                later = f"; the same call goes on from {self.checkpoint.path}" if self.checkpoint else ""
+                raise WorkerLost(self.lost + later) from error
         finally:
             for task in pending.labels:
                 task.stop.asked = True
@@ -282,6 +298,7 @@ class Run:
         if self.checkpoint:
             self.checkpoint.save(step)
         self.ledger.standing = standing
+        self._came += 1
         self._pool += found.open
         self._thin += found.thin
         self._torn = False
@@ -303,8 +320,9 @@ class Run:
         end = meter.clock() + 2.0 * _SLICE_AFAR
         try:
             while pending.labels and meter.clock() < end and not self._torn:
-                for task, found in pending.wait(_TICK):
-                    self._absorb(task, found)
+                with suppress(WorkerLost):  # others may not be
+                    for task, found in pending.wait(_TICK):
+                        self._absorb(task, found)
         except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves
             return
 

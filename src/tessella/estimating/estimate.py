@@ -18,6 +18,7 @@ from tessella.estimating.betting import bets, log_mean, lower_bound, markov_boun
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
 from tessella.estimating.wide import is_large
+from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Floats, Network
@@ -206,6 +207,7 @@ def _line(now: EstimateProgress) -> tuple[str, float | None]:
 
 
 @with_bar(_line)
+@hiring
 def estimate(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -214,7 +216,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     probes: int | None = None,
     confidence: float = 0.95,
     rng: int | np.random.Generator = 0,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     workers: int | None = None,
     progress: Callable[[EstimateProgress], None] | bool | None = None,
     stability: Stability | None = None,
@@ -240,7 +242,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     rng
         A seed, or a generator that one is drawn from.
     executor
-        Any `concurrent.futures.Executor`, such as a pool of processes or a cluster; None for threads of this process.
+        Any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler; None for threads of this process.
     workers
         How many work at the same time; None for all cores, or as many as the executor has.
     progress
@@ -266,7 +268,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     options.check_whole(probes, "probes", _WHO, otherwise="None for as many as the time allows")
     options.check_confidence(confidence, _WHO)
     options.check_workers(workers, _WHO)
-    options.check_executor(executor, _WHO)
+    executor = options.check_executor(executor, _WHO)
     tell = options.check_progress(progress, _WHO, "one EstimateProgress")
     check_stability(stability, network, domain, _WHO)
     begun, compiled = meter.clock(), meter.compile_seconds()
@@ -285,7 +287,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
         seconds, loaded = meter.clock() - begun, meter.compile_seconds() - compiled
         answer = Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted)
         return replace(answer, seconds=seconds, compile_seconds=loaded)
-    interrupted = tried is not None and tried.status is Status.INTERRUPTED
+    early = tried.status if tried is not None and tried.status in {Status.INTERRUPTED, Status.LOST} else None
 
     def report(sample: Sample) -> None:
         if tell and len(sample.logarithms):
@@ -294,9 +296,9 @@ def estimate(  # noqa: PLR0913  one keyword per option
             tell(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), meter.clock() - begun))
 
     rounds = Rounds(tree, base, report)
-    status = rounds.go(probes, meter.clock() if interrupted else deadline, executor, workers)  # at least one, for an answer
-    if interrupted:
-        status = Status.INTERRUPTED
+    left = meter.clock() if early else deadline  # at least one, for an answer
+    status = rounds.go(probes, left, None if early is Status.LOST else executor, workers)
+    status = early or status
     if status is not Status.INTERRUPTED:
         report(rounds.sample)
     found = _estimated(known, rounds.sample, confidence)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
+from tessella.errors import WorkerLost
 from tessella.estimating.descents import Batch, Descents, Shape
 from tessella.estimating.tilts import Tilts
 from tessella.estimating.values import Values
@@ -20,7 +21,7 @@ from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel import meter
 from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
-from tessella.parallel import Crew, Pending, worker_count
+from tessella.parallel import Crew, Pending, say_lost, worker_count
 from tessella.partition.tree import Tree
 from tessella.result import Status
 
@@ -132,24 +133,28 @@ class Rounds:
         return self._values.theta
 
     def go(self, probes: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
-        """Make rounds until there are enough, or the time is over; Ctrl-C ends it early."""
-        size = worker_count(workers, executor)
+        """Make rounds until there are enough, or the time is over; Ctrl-C ends it early, or the loss of an executor that brought something."""
         try:
             with single_threaded():
                 if executor is not None:
-                    return self._loop(probes, deadline, executor, size, afar=True)
-                with ThreadPoolExecutor(size) as threads:
-                    return self._loop(probes, deadline, threads, size, afar=False)
+                    return self._loop(probes, deadline, executor, workers, afar=True)
+                with ThreadPoolExecutor(worker_count(workers)) as threads:
+                    return self._loop(probes, deadline, threads, workers, afar=False)
+        except WorkerLost as error:
+            if not self._done:
+                raise
+            say_lost(f"{error}; what {self._done:,} probes say is returned")
+            return Status.LOST
         except KeyboardInterrupt:
             if not self._done:
                 raise
             return Status.INTERRUPTED
 
-    def _loop(self, probes: int | None, deadline: float, executor: Executor, workers: int, *, afar: bool) -> Status:
+    def _loop(self, probes: int | None, deadline: float, executor: Executor, asked: int | None, *, afar: bool) -> Status:
         begun = self._clock()
         guess = _WIDE_GUESS if self._wide else _GUESS
         while True:
-            now, done = self._clock(), self._done
+            now, done, workers = self._clock(), self._done, worker_count(asked, executor)
             most = math.inf if probes is None else probes - done
             planned = guess if probes is None else probes
             if done:

@@ -13,6 +13,7 @@ from tessella.door import DomainLike, NetworkLike, enter
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
 from tessella.estimating.wide import WideDescents, is_wide
+from tessella.executors import ExecutorLike, hiring
 from tessella.kernel.threads import single_threaded
 from tessella.methods import Method
 from tessella.network import Network
@@ -61,13 +62,14 @@ class SampledRegion(Answer):
         return {"region": Region.from_dict(record, network=network), "log2_weight": record["log2_weight"]}
 
 
+@hiring
 def sample_regions(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
     n: int = 100,
     rng: int | np.random.Generator = 0,
     *,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     stability: Stability | None = None,
 ) -> list[SampledRegion]:
     """Draw regions by random descents, each with its weight.
@@ -108,7 +110,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     network, domain = enter(network, domain)
     check_whole(n, "n", "a sample", of="regions")
     check_stability(stability, network, domain, "a sample")
-    check_executor(executor, "a sample")
+    executor = check_executor(executor, "a sample")
     base = generator(rng).integers(2**63, size=2)
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     return list(_drawn(known, int(n), int(base[0]), int(base[1]), executor))

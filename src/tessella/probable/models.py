@@ -2,16 +2,17 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tessella.errors import OptionError
+from tessella.executors import ExecutorLike, hiring
 from tessella.formulation.model import Model
 from tessella.kernel import meter
 from tessella.network import Floats, Mask
+from tessella.options import check_executor
 from tessella.parallel import Workforce
 from tessella.probable.lazy import SHORT, BySolver
 from tessella.probable.networks import check_solver, fitting, repeated
@@ -28,6 +29,7 @@ TOLERANCE = 1e-6
 
 
 @with_bar(standing)
+@hiring
 def mipbound_model(  # noqa: PLR0913  one keyword per option
     source: Any,
     variables: Sequence[str] | None = None,
@@ -37,7 +39,7 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     repetitions: int | None = None,
     seconds: float | None = None,
     rng: int | np.random.Generator = 0,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     workers: int | None = None,
     solver: LazySolver | None = None,
     progress: Callable[[MIPBound], None] | bool | None = None,
@@ -74,7 +76,8 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
     257
     """
     begun = meter.clock()
-    given, tell = {"executor": executor, "workers": workers}, check_progress(progress)
+    given, tell = {"workers": workers}, check_progress(progress)
+    executor = check_executor(executor, "MIPBound")
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     chosen = SCIP() if solver is None else solver
     check_solver(chosen)

@@ -13,10 +13,12 @@ from tessella.counting.checkpoint import domain_digest
 from tessella.domain import Box, Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
+from tessella.executors import ExecutorLike, hiring
 from tessella.formulation import Model, formulate
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
+from tessella.options import check_executor
 from tessella.parallel import Workforce, worker_count
 from tessella.partition.tree import Tree
 from tessella.partition.witness import Proof, walls
@@ -40,6 +42,7 @@ MOST_AS_ROWS = 12
 
 
 @with_bar(standing)
+@hiring
 def mipbound(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -50,7 +53,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     seconds: float | None = None,
     stability: Stability | None = None,
     rng: int | np.random.Generator = 0,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     workers: int | None = None,
     solver: LazySolver | None = None,
     progress: Callable[[MIPBound], None] | bool | None = None,
@@ -80,7 +83,7 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     rng
         A seed, or a generator.
     executor
-        Any `concurrent.futures.Executor`, such as a pool of processes or a cluster; None for threads of this process.
+        Any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler; None for threads of this process.
     workers
         How many work at the same time; None for all cores (one for a solver), or as many as the executor has.
     solver
@@ -100,7 +103,8 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     """
     begun, compiled = meter.clock(), meter.compile_seconds()
     network, domain = enter(network, domain)
-    given, tell = {"executor": executor, "workers": workers}, check_progress(progress)
+    given, tell = {"workers": workers}, check_progress(progress)
+    executor = check_executor(executor, "MIPBound")
     asked = plan(parity_size=parity_size, confidence=confidence, repetitions=repetitions, seconds=seconds, rng=rng, **given)
     check_solver(solver)
     check_stability(stability, network, domain, "MIPBound")

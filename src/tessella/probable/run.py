@@ -7,15 +7,16 @@ leave out the slow ones would choose among them.
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from tessella import options
-from tessella.errors import SolverError
+from tessella.errors import SolverError, WorkerLost
 from tessella.kernel import meter
-from tessella.parallel import Crew, Pending, Stop, worker_count
+from tessella.parallel import Crew, Pending, Stop, say_lost, worker_count
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.result import MIPBound
 from tessella.probable.search import Outcome
@@ -99,7 +100,6 @@ def plan(  # noqa: PLR0913  one per option
     options.check_workers(others.get("workers"), _WHO)
     options.check_confidence(confidence, _WHO)
     options.check_seconds(seconds, _WHO)
-    options.check_executor(others.get("executor"), _WHO)
     sure = float(cast("float", confidence))
     fewest = repetitions_for(max(sure, ALL_FEASIBLE))
     endless = seconds is None or math.isinf(cast("float", seconds))
@@ -154,26 +154,32 @@ class Run:
     _next: int = 0
 
     def go(self, executor: Executor | None, workers: int | None) -> None:
-        """Do them, in threads of this process or in an executor; Ctrl-C ends it early."""
+        """Do them, in threads of this process or in an executor; Ctrl-C ends it early, or the loss of an executor that brought something."""
         try:
             load(self.job)
             if executor is not None:
-                self._loop(Pending[int](executor), worker_count(workers, executor), afar=True)
+                self._loop(Pending[int](executor), lambda: worker_count(workers, executor), afar=True)
                 return
             count = workers or self.job.threads
             with ThreadPoolExecutor(min(count, self.plan.repetitions or count)) as threads:
-                self._loop(Pending[int](threads), count, afar=False)
+                self._loop(Pending[int](threads), lambda: count, afar=False)
         except KeyboardInterrupt:  # a second one, or between two steps
             self.status = Status.INTERRUPTED
 
-    def _loop(self, pending: Pending[int], workers: int, *, afar: bool) -> None:
+    def _loop(self, pending: Pending[int], count: Callable[[], int], *, afar: bool) -> None:
         try:
-            while self._fill(pending, workers, afar=afar):
+            while self._fill(pending, count(), afar=afar):  # more may join a cluster meanwhile
                 for number, found in pending.wait(_TICK):
                     self._absorb(number, found)
         except KeyboardInterrupt:
             self.status = Status.INTERRUPTED
             self._drain(pending)
+        except WorkerLost as error:
+            self._drain(pending)
+            if not self.outcomes:
+                raise
+            self.status = Status.LOST
+            say_lost(f"{error}; what {len(self.outcomes)} repetitions say is returned")
         finally:
             self._stop.asked = True
             pending.cancel()
@@ -217,8 +223,9 @@ class Run:
         end = meter.clock() + _PATIENCE
         try:
             while pending.labels and meter.clock() < end:
-                for number, found in pending.wait(_TICK):
-                    self._absorb(number, found)
+                with suppress(WorkerLost):  # others may not be
+                    for number, found in pending.wait(_TICK):
+                        self._absorb(number, found)
         except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves
             return
 

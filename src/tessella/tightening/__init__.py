@@ -2,33 +2,36 @@
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from typing import cast
 
 import numpy as np
 
 from tessella import options
 from tessella.domain import Box, Domain
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.errors import NetworkError
+from tessella.errors import NetworkError, WorkerLost
+from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Layer, Network
-from tessella.parallel import Progress
+from tessella.parallel import Progress, say_lost
 from tessella.preactivation import PreactivationBounds, intersect, passed_on, stack
 from tessella.progress import units, with_bar
-from tessella.tightening.extremes import optimise
+from tessella.tightening.extremes import Ended, optimise
 from tessella.tightening.interval import endless_intervals, interval
 from tessella.tightening.linear import linear
 from tessella.tightening.relaxation import Pair
 
 
 @with_bar(units)
+@hiring
 def tighten(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
     *,
     method: Method | str = Method.MILP,
     seconds_per_unit: float = 10.0,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     progress: Progress | bool | None = None,
 ) -> PreactivationBounds:
     """Bound every preactivation over a domain.
@@ -60,7 +63,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     who = "a search for stable units"
     chosen = options.chosen(Method, method, "method", who)
     options.check_seconds(seconds_per_unit, who, otherwise="", name="seconds_per_unit")
-    options.check_executor(executor, who)
+    executor = options.check_executor(executor, who)
     tell = options.check_progress(progress, who, "the number of units done and their total")
     if not domain.bounded:
         ends = stack(endless_intervals(network.layers, domain.box.lower, domain.box.upper))
@@ -68,33 +71,35 @@ def tighten(  # noqa: PLR0913  one keyword per option
     order = list(Method)[: list(Method).index(chosen) + 1]
     tick = _ticker(tell, len(order) * sum(layer.units for layer in network.layers))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
-        known, late, interrupted = _stages(network, domain, order, seconds_per_unit, executor, tick)
+        known, late, ended = _stages(network, domain, order, seconds_per_unit, executor, tick)
+    if isinstance(ended, WorkerLost):
+        say_lost(f"{ended}; units keep the bounds proved so far")
     lower, upper = stack(known)
     for number, ends in enumerate(zip(lower, upper, strict=True), start=1):
         if not np.isfinite(ends).all():
             msg = f"layer {number}: preactivations pass the largest floating-point number on this domain; scale weights or domain down"
             raise NetworkError(msg)
     seconds, loading = meter.clock() - start, meter.compile_seconds() - compiled
-    return PreactivationBounds(lower, upper, chosen, late, seconds, interrupted, loading)
+    return PreactivationBounds(lower, upper, chosen, late, seconds, isinstance(ended, KeyboardInterrupt), loading)
 
 
 def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked
     network: Network, domain: Domain, order: list[Method], seconds: float, executor: Executor | None, tick: Callable[[int], None]
-) -> tuple[list[Pair], int, bool]:
-    """Bounds by each method in turn, how many units the last one left short of what it can do, and whether Ctrl-C was why."""
-    previous, late, interrupted = list[Pair](), 0, False
+) -> tuple[list[Pair], int, Ended]:
+    """Bounds by each method in turn, how many units the last one left short of what it can do, and what ended it, if anything did."""
+    previous, late, ended = list[Pair](), 0, cast("Ended", None)
     for stage in order:
         try:
-            previous, late, interrupted = _stage(network, domain, stage, previous, seconds, executor, tick)
-        except KeyboardInterrupt:
+            previous, late, ended = _stage(network, domain, stage, previous, seconds, executor, tick)
+        except KeyboardInterrupt as error:
             if not previous:
                 raise
-            interrupted, late = True, -1
-        if interrupted:
+            ended, late = error, -1
+        if ended:
             if late < 0 or stage is not order[-1]:
                 late = sum(_undecided(layer, pair) for layer, pair in zip(network.layers[1:], previous[1:], strict=True))
             break
-    return previous, late, interrupted
+    return previous, late, ended
 
 
 def _stage(  # noqa: PLR0913, PLR0917  what `tighten` was asked
@@ -105,24 +110,26 @@ def _stage(  # noqa: PLR0913, PLR0917  what `tighten` was asked
     seconds: float,
     executor: Executor | None,
     tick: Callable[[int], None],
-) -> tuple[list[Pair], int, bool]:
-    """Bounds by one method, how many units it left short of what it can do, and whether Ctrl-C was why."""
-    known, late, interrupted = list[Pair](), 0, False
+) -> tuple[list[Pair], int, Ended]:
+    """Bounds by one method, how many units it left short of what it can do, and what ended it, if anything did."""
+    known, late, ended, brought = list[Pair](), 0, cast("Ended", None), False
     for number, layer in enumerate(network.layers):
         bounds = _cheap(network, domain, known, stage)
         bounds = intersect(previous[number], bounds) if previous else bounds
         todo = _undecided(layer, bounds) if _needs_optimising(stage, domain, number) else 0
         tick(layer.units - todo)
-        if interrupted:
+        if ended:
             late += todo
         elif todo:
             exact = stage is Method.MILP
-            bounds, missed, interrupted = optimise(
+            bounds, missed, ended = optimise(
                 network, domain, known, bounds, branch=exact, seconds=seconds, executor=executor, progress=tick
             )
-            late += missed
+            late, brought = late + missed, brought or missed < todo
+            if isinstance(ended, WorkerLost) and stage is Method.LP and not brought:  # it never worked
+                raise ended
         known.append(bounds)
-    return known, late, interrupted
+    return known, late, ended
 
 
 def _undecided(layer: Layer, bounds: Pair) -> int:

@@ -6,10 +6,14 @@ from concurrent.futures import Executor
 import numpy as np
 
 from tessella.domain import Domain
+from tessella.errors import WorkerLost
 from tessella.kernel import meter
 from tessella.network import Floats, Network
 from tessella.parallel import Stop, run
 from tessella.tightening.relaxation import Pair, relax
+
+Ended = KeyboardInterrupt | WorkerLost | None
+"""What ended a search early."""
 
 _LARGEST = 10_000_000  # entries of the rows' matrix; beyond, a layer keeps the bounds it has
 _BATCH = 4  # units per task: enough to share the set-up, few enough to keep all workers busy
@@ -25,7 +29,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     seconds: float,
     executor: Executor | None,
     progress: Callable[[int], None],
-) -> tuple[Pair, int, bool]:
+) -> tuple[Pair, int, Ended]:
     """Tighten one layer's bounds; units that are decided already are left alone.
 
     Parameters
@@ -47,7 +51,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
 
     Returns
     -------
-    The tightened bounds, how many units' searches were cut short, and whether Ctrl-C was why.
+    The tightened bounds, how many units' searches were cut short, and what ended all searches, if anything did.
     """
     layer = network.layers[len(known)]
     low, high = start[0].copy(), start[1].copy()
@@ -55,7 +59,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     rows = 2 * sum(int((layer.rectified & (a < 0) & (b > 0)).sum()) for layer, (a, b) in zip(network.layers, known, strict=False))
     if rows * (rows // 2 + network.input_dim) > _LARGEST:
         progress(len(undecided))
-        return (low, high), len(undecided), False
+        return (low, high), len(undecided), None
     if len(undecided):
         _load()
     batches = [undecided[place : place + _BATCH] for place in range(0, len(undecided), _BATCH)]
@@ -67,10 +71,10 @@ def optimise(  # noqa: PLR0913  one parameter per option
             late += unproved
             left -= len(batches[number])
             progress(len(batches[number]))
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, WorkerLost) as ended:
         stop.asked = True
-        return (low, high), late + left, True
-    return (low, high), late, False
+        return (low, high), late + left, ended
+    return (low, high), late, None
 
 
 def _load() -> None:

@@ -1,7 +1,6 @@
 """All upper bounds at once."""
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ from tessella.answer import Answer, part, past, whole
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
+from tessella.executors import ExecutorLike
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Network
@@ -129,7 +129,7 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     *,
     stability: Stability | None = None,
     method: Method | str = Method.MILP,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     progress: Callable[[int, int], None] | bool | None = None,
 ) -> UpperBounds:
     """Bound the number of regions from above, by every method there is.

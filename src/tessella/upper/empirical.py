@@ -19,7 +19,6 @@ without a slope, so A - max(j - e, 0) takes the place of A - j (proof in `tessel
 """
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, groupby
@@ -29,6 +28,7 @@ import numpy as np
 
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
+from tessella.executors import ExecutorLike
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.progress import units, with_bar
@@ -113,7 +113,7 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
     *,
     method: Method | str = Method.MILP,
     effort: int = EFFORT,
-    executor: Executor | None = None,
+    executor: ExecutorLike | None = None,
     progress: Callable[[int, int], None] | bool | None = None,
 ) -> int:
     """Bound the regions on a domain from above by the units that can be active and be cut there.
