@@ -127,7 +127,7 @@ def shown(row: Mapping[str, Any]) -> dict[str, str]:
     side = _SIDES.get(row.get("claim", ""), Side.EXACT)
     cells = dict[str, str]()
     for name, value in row.items():
-        if name == "maps" and "count" in row:
+        if name == "maps" and isinstance(row.get("count"), int):
             cells[name] = format_maps(row["count"], side) if row["count"] else "-"
         elif value is None:
             cells[name] = "-"
@@ -195,6 +195,20 @@ def format_number(count: int, what: str = "", side: Side = Side.EXACT) -> str:
     number = format_count(count, side)
     power = f" = 2^{format_maps(count, side)}" if count and "^" not in number else ""
     return f"{number}{' ' if what else ''}{what.removesuffix('s') if count == 1 else what}{power}"
+
+
+def format_estimate(mean: int, interval: tuple[float, float], what: str = "") -> str:
+    """Write an estimate for people: as a number if log2 of it is known to a bit, else as two powers of two.
+
+    Examples
+    --------
+    >>> format_estimate(9214, (13.1, 13.2)), format_estimate(9214, (13.1, 13.2), "regions"), format_estimate(9214, (12.0, 14.5))
+    ('9,214', '9,214 regions = 2^13.17', '2^12.0 to 2^14.5')
+    """
+    low, high = interval
+    if high - low <= 1.0:
+        return format_number(mean, what) if what else format_count(mean)
+    return f"2^{low:.1f} to 2^{high:.1f} {what}".rstrip()
 
 
 def format_duration(seconds: float) -> str:
@@ -388,3 +402,26 @@ def claims(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
         {"claim": CLAIMS[one.side], "count": one.value, "maps": one.maps, "sure": one.sure, "method": str(one.method)}
         for one in bounds
     ]
+
+
+def estimate_row(row: dict[str, Any], interval: tuple[float, float] | None, error: float | None) -> dict[str, Any]:
+    """Say of a claim that is an estimate how sure it is: with its standard error, or as an interval; other claims stay as they are.
+
+    Examples
+    --------
+    >>> about = {"claim": "about", "count": 9214, "maps": 13.17, "sure": "estimated"}
+    >>> for interval in (13.15, 13.19), (12.0, 14.5), None:
+    ...     print(*shown(estimate_row(about, interval, 0.02)).values())
+    about 9,214 13.17 estimated, standard error 2 %
+    about 2^12.0 to 2^14.5 12.0 to 14.5 estimated
+    about - - too uncertain to estimate
+    """
+    if row["claim"] != CLAIMS[Side.ESTIMATE]:
+        return row
+    if interval is None:
+        return {**row, "count": None, "maps": None, "sure": "too uncertain to estimate"}
+    low, high = interval
+    if high - low > 1.0:
+        return {**row, "count": format_estimate(row["count"], interval), "maps": f"{low:.1f} to {high:.1f}"}
+    known = error is not None and math.isfinite(error)
+    return {**row, "sure": f"estimated, standard error {format_share(error or 0.0)}" if known else "estimated"}

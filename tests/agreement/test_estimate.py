@@ -152,7 +152,8 @@ def disagreement(seed, largest=60):
         return None if found.exact == true else f"seed {seed}: counted {found.exact}, but {true}"
     if found.undecided:
         return f"seed {seed}: {found.undecided} undecided"
-    error = found.relative_error * found.mean
+    terms = np.exp(logarithms(Tree.of(tessella.stability(case.network, case.domain, method="linear")), probes, seed))
+    error = terms.std(ddof=1) / math.sqrt(probes)
     off = abs(found.mean - true)
     return None if off <= 6.0 * error + 0.35 * true + 1e-6 else f"seed {seed}: {found.mean} +- {error}, but {true}"
 

@@ -59,7 +59,7 @@ def test_a_large_network_gets_a_bracket(run, large, monkeypatch):
     ]
     assert lines[2].rstrip().endswith("proved")
     assert lines[3].rstrip().endswith("with 95 % confidence")
-    assert "estimated" in lines[4]
+    assert "estimated" in lines[4] or "too uncertain to estimate" in lines[4]
     assert lines[5].rstrip().endswith("proved")
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 import signal
 import threading
 from unittest.mock import patch
@@ -69,7 +70,7 @@ def test_a_large_network_gets_a_bracket(analysed):
     assert found.confidence == 0.95
     assert {"count", "meeting point", "estimate"} <= {step.name for step in found.steps}
     assert all(step.found and step.why for step in found.steps)
-    assert "counting about" in found.choices.lower()
+    assert re.search("counting (about|at least) ", found.choices.lower())
 
 
 def test_what_is_told_gets_better_only(analysed):
@@ -101,7 +102,7 @@ def test_text_names_each_claim(analysed):
     text = repr(found)
     assert "(proved)" in text
     assert "(95 % sure)" in text
-    assert "(estimated)" in text
+    assert re.search(r"\(estimated\)|too uncertain to estimate", text)
     assert [bound.side for bound in found.bounds] == ["lower", "lower", "estimate", "upper"]
     assert [bound.confidence for bound in found.bounds] == [1.0, 0.95, 0.0, 1.0]
     page = found._repr_html_()

@@ -219,10 +219,14 @@ def test_anything_missing_is_an_error_of_ours_or_a_default(name):
 
 def test_an_estimate_says_its_power_of_two_once():
     few = tessella.estimate(NETWORK, SQUARE, probes=10)
-    large = replace(few, exact=None, maps=79.9, relative_error=0.1, lower=1, confidence=0.95)
+    large = replace(few, exact=None, maps=79.9, maps_interval=(79.8, 80.0), relative_error=0.1, lower=1, confidence=0.95)
     assert repr(large).startswith("Estimate(about 2^79.90 regions, at least 1 with 95 % confidence, ")
     small = replace(large, maps=10.0)
     assert repr(small).startswith("Estimate(about 1,024 regions = 2^10.00, ")
+    wide = replace(large, maps_interval=(77.0, 83.25))
+    assert repr(wide).startswith("Estimate(about 2^77.0 to 2^83.2 regions, at least 1 with 95 % confidence, ")
+    unknown = replace(large, maps_interval=None)
+    assert repr(unknown).startswith("Estimate(at least 1 with 95 % confidence; too uncertain to estimate, ")
 
 
 def test_a_data_frame_has_named_columns(monkeypatch):

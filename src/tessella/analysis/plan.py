@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from tessella.probable.networks import mipbound as find_mipbound
 from tessella.probable.probability import ALL_FEASIBLE, repetitions_for
 from tessella.probable.run import load
 from tessella.progress import with_bar
-from tessella.result import Side, Status, format_count, format_duration, maps
+from tessella.result import Side, Status, format_count, format_duration, format_estimate, maps
 from tessella.seeds import generator
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
@@ -295,9 +295,8 @@ class Estimating:
                 session.know()
             else:
                 part = (now.maps, now.relative_error, now.lower, now.confidence)
-                self._take(
-                    Estimate(session.standing.network, session.standing.domain, *part, probes=now.probes, seconds=now.seconds)
-                )
+                more: dict[str, Any] = {name: getattr(now, name) for name in ("probes", "seconds", "maps_interval")}
+                self._take(Estimate(session.standing.network, session.standing.domain, *part, **more))
             return self._is_enough(session.spent - begun, whole)
 
         with session.step("estimate", "random descents say how many there are about, and at least") as found:
@@ -332,7 +331,7 @@ class Estimating:
         session, last = self._session, self._last
         if not last.probes:
             session.say("No random descent ended in time: give it more seconds for an estimate.")
-        about = f"ounting about {format_count(round(last.mean)) if last.probes else '?'} regions would take {format_duration(self._foreseen)}"
+        about = f"ounting {_number(last)} regions would take {format_duration(self._foreseen)}"
         if self._counts:
             ended = self._counting.go(session.left, "at this speed it ends in time")
             session.say(f"An estimate said that c{about} and end in time; it did{'' if ended else ' not'}.")
@@ -425,7 +424,14 @@ def _estimated(done: Estimate) -> str:
     if not done.probes:
         return "no descent ended in time"
     probes = f"{done.probes:,} probe{'' if done.probes == 1 else 's'}"
-    return f"about {format_count(round(done.mean))}, at least {format_count(done.lower, Side.LOWER)}; {probes}"
+    least = f"at least {format_count(done.lower, Side.LOWER)}"
+    return f"{_number(done)}, {least}; {probes}" if done.maps_interval else f"{least}, too uncertain to estimate; {probes}"
+
+
+def _number(done: Estimate) -> str:
+    if done.maps_interval is not None:
+        return f"about {format_estimate(round(done.mean), done.maps_interval)}"
+    return f"at least {format_count(done.lower, Side.LOWER)}" if done.probes else "about ?"
 
 
 def _prepare_programs() -> None:

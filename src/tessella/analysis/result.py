@@ -17,10 +17,11 @@ from tessella.result import (
     Side,
     Status,
     claims,
+    estimate_row,
     format_confidence,
     format_count,
+    format_estimate,
     format_number,
-    format_share,
     maps,
 )
 from tessella.stability import Stability
@@ -134,6 +135,17 @@ class Analysis(Answer):
         return min(max(round(self.estimate.mean), self.probable_lower), self.upper)
 
     @property
+    def maps_interval(self) -> tuple[float, float] | None:
+        """Where log2 of the count lies, as `Estimate.maps_interval`, moved into the bracket; None if that is too uncertain, or there is no estimate."""
+        low, high = maps(self.probable_lower), maps(self.upper)
+        if self.exact is not None:
+            return low, high
+        if self.estimate is None or self.estimate.maps_interval is None:
+            return None
+        one, other = self.estimate.maps_interval
+        return min(max(one, low), high), min(max(other, low), high)
+
+    @property
     def relative_error(self) -> float | None:
         """The standard error as a part of the estimate: 0 if the count is exact, None if nothing is known of it."""
         if self.exact is not None:
@@ -201,17 +213,14 @@ class Analysis(Answer):
         if self.probable_lower > self.proved_lower:
             parts.append(f"{format_count(self.probable_lower, Side.LOWER)} ({format_confidence(self.confidence)} sure)")
         if self.mean is not None:
-            parts.append(f"about {format_count(self.mean)} (estimated)")
+            about = self.maps_interval and f"about {format_estimate(self.mean, self.maps_interval)} (estimated)"
+            parts.append(about or "? (too uncertain to estimate)")
         parts.append(f"{format_count(self.upper, Side.UPPER)} regions (proved)")
         return f"Analysis({' <= '.join(parts)}, {where})"
 
     def rows(self) -> list[dict[str, Any]]:
         """The bracket as a table, from the lowest claim to the highest."""
-        rows = claims(self.bounds)
-        for row in rows:
-            if row["sure"] == "estimated" and self.relative_error is not None:
-                row["sure"] = f"estimated, standard error {format_share(self.relative_error)}"
-        return rows
+        return [estimate_row(row, self.maps_interval, self.relative_error) for row in claims(self.bounds)]
 
     def _title(self) -> str:
         return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.seconds:.1f} s"
@@ -230,6 +239,7 @@ class Analysis(Answer):
             "estimate": self.mean,
             "standard_error": self.standard_error,
             "relative_error": self.relative_error,
+            "maps_interval": self.maps_interval,
             "upper": self.upper,
             "maps": {
                 "proved_lower": maps(self.proved_lower),

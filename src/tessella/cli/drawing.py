@@ -27,7 +27,17 @@ from tessella.methods import CountMethod
 from tessella.network import Network
 from tessella.parallel import worker_count
 from tessella.probable.result import MIPBound
-from tessella.result import Bound, Side, Status, format_confidence, format_count, format_duration, format_maps, format_share, maps
+from tessella.result import (
+    Bound,
+    Side,
+    Status,
+    format_confidence,
+    format_count,
+    format_duration,
+    format_maps,
+    maps,
+    shown,
+)
 from tessella.stability import Stability
 from tessella.upper import UpperBounds
 
@@ -173,11 +183,10 @@ def print_estimate(title: str, found: Estimate, *, quiet: bool) -> None:
         typer.echo(" ".join(str(value) if maps(value) < 10_000 else format_count(value) for value in numbers))
         return
     drawn = table(title, [("regions", False), ("count", True), ("MAPS", True), ("", False)])
-    words = {Side.EXACT: "exactly", Side.LOWER: "at least", Side.ESTIMATE: "about"}
-    for bound in found.bounds:
-        sure = {Side.EXACT: "counted", Side.LOWER: f"with {percent(bound.confidence)} confidence"}
-        note = sure.get(bound.side, _error(found.relative_error))
-        drawn.add_row(words[bound.side], format_count(bound.value, bound.side), format_maps(bound.value, bound.side), note)
+    sure = {Side.EXACT: "counted", Side.LOWER: f"with {percent(found.confidence)} confidence"}
+    for bound, row in zip(found.bounds, found.rows(), strict=True):
+        cells = shown(row)
+        drawn.add_row(cells["claim"], cells["count"], cells["maps"], sure.get(bound.side, cells["sure"]))
     out = console()
     out.print(drawn)
     cells = f", {found.thin:,} thin cell{'' if found.thin == 1 else 's'} left to exact arithmetic" if found.thin else ""
@@ -186,10 +195,6 @@ def print_estimate(title: str, found: Estimate, *, quiet: bool) -> None:
     out.print(f"\n{probes}{cells}{open_cells}, {found.seconds:,.2f} s. MAPS is log2 of the count.")
     if found.status is Status.INTERRUPTED:
         typer.echo("Note: stopped by Ctrl-C.", err=True)
-
-
-def _error(relative: float) -> str:
-    return "estimated" if not np.isfinite(relative) else f"estimated, standard error {format_share(relative)}"
 
 
 _EARLY = frozenset({Status.TIME_LIMIT, Status.INTERRUPTED})
@@ -342,9 +347,8 @@ def live_estimate(title: str, *, shown: bool) -> AbstractContextManager[Callable
     """The estimate so far in one line, on stderr and in a terminal only."""
 
     def line(now: EstimateProgress) -> str:
-        about = f"about 2^{now.maps:.2f} ({_error(now.relative_error)})"
         sure = f"at least {format_count(now.lower, Side.LOWER)} with {format_confidence(now.confidence)} confidence"
-        return f"{title}: {about}, {sure}, {now.probes:,} probes, {now.seconds:.1f} s"
+        return f"{title}: {now.about}, {sure}, {now.probes:,} probes, {now.seconds:.1f} s"
 
     return _live(line, shown=shown)
 

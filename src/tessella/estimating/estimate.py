@@ -17,11 +17,12 @@ from tessella.door import DomainLike, NetworkLike, enter
 from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
+from tessella.estimating.spread import UNKNOWN, Spread, spread
 from tessella.estimating.wide import is_large
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter, warming
 from tessella.methods import Method
-from tessella.network import Floats, Network
+from tessella.network import Network
 from tessella.partition.tree import Tree
 from tessella.progress import with_bar
 from tessella.result import (
@@ -29,9 +30,10 @@ from tessella.result import (
     Side,
     Status,
     claims,
+    estimate_row,
     format_confidence,
     format_count,
-    format_number,
+    format_estimate,
     format_share,
     maps,
 )
@@ -39,6 +41,7 @@ from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
 _WHO = "an estimate"
+_UNDECIDED = 0.1  # part of the rounds that may have met a cell that nobody decided, for an interval
 _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
 _SAFE = 1e-9  # relative: more than the rounding of all logarithms
 _LARGEST = 1000.0  # log2 of what is returned as a floating-point number
@@ -56,7 +59,7 @@ class EstimateProgress:
     maps
         Log2 of the estimate.
     relative_error
-        The standard error as a part of the estimate; infinite after one probe.
+        The standard error as a part of the estimate; infinite where it is not known.
     lower
         What the count is at least, with the confidence asked for.
     confidence
@@ -65,6 +68,8 @@ class EstimateProgress:
         Rounds made.
     seconds
         Wall time spent.
+    maps_interval
+        Where log2 of the count lies, as `Estimate` has it; None where that is too uncertain.
     """
 
     maps: float
@@ -73,11 +78,22 @@ class EstimateProgress:
     confidence: float
     probes: int
     seconds: float
+    maps_interval: tuple[float, float] | None = None
 
     @property
     def mean(self) -> float | int:
         """The estimate."""
         return _number(self.maps)
+
+    @property
+    def about(self) -> str:
+        """The same for people: with its standard error, as an interval, or that it is too uncertain."""
+        if self.maps_interval is None:
+            return "too uncertain to estimate yet"
+        low, high = self.maps_interval
+        if high - low > 1.0:
+            return f"about 2^{low:.1f} to 2^{high:.1f}"
+        return f"about 2^{self.maps:.2f} (standard error {format_share(self.relative_error)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +107,8 @@ class Estimate(Answer):
     maps
         Log2 of the estimate.
     relative_error
-        The standard error as a part of the estimate: 0 if it is exact, infinite after one probe.  Large values are rare and weigh much, so
-        errors beyond three of these are more frequent than one would think: rely on `lower`.
+        The standard error as a part of the estimate, from how far the logarithms of the probes spread: 0 if it is exact, infinite where they spread too far for
+        their number.
     lower
         The count is at least this, with the confidence: at every stopping time and without assumptions.
     confidence
@@ -114,6 +130,12 @@ class Estimate(Answer):
         Why it ended.
     compile_seconds
         Wall time that went by while code was compiled, once per machine, or loaded.
+    maps_interval
+        Where log2 of the count lies: an interval that was measured to hold it in at least as many runs as the confidence says, on networks whose count is known.
+        None if the probes are too few, or spread too far, to say more than `lower` does.  It may lie above `maps`: where probes spread far, the largest ones
+        were not drawn, and their mean is too small.
+    method
+        Who found it: `"count"`, `"linear programs"` or `"points"`.
     """
 
     network: Network
@@ -130,6 +152,8 @@ class Estimate(Answer):
     seconds: float = 0.0
     status: Status = Status.FINISHED
     compile_seconds: float = 0.0
+    maps_interval: tuple[float, float] | None = None
+    method: str = ""
 
     @property
     def mean(self) -> float | int:
@@ -160,30 +184,30 @@ class Estimate(Answer):
         if self.exact is not None:
             return f"Estimate(exactly {format_count(self.exact)} regions, {where})"
         sure = f"at least {format_count(self.lower, Side.LOWER)} with {format_confidence(self.confidence)} confidence"
-        return f"Estimate(about {format_number(round(self.mean), 'regions')}, {sure}, {where})"
+        if self.maps_interval is None:
+            return f"Estimate({sure}; too uncertain to estimate, {where})"
+        return f"Estimate(about {format_estimate(round(self.mean), self.maps_interval, 'regions')}, {sure}, {where})"
 
     def rows(self) -> list[dict[str, Any]]:
         """What the count is at least, and about, with its standard error; or exactly."""
-        sure = (
-            "estimated"
-            if not math.isfinite(self.relative_error)
-            else f"estimated, standard error {format_share(self.relative_error)}"
-        )
-        return [{**row, "sure": sure} if row["sure"] == "estimated" else row for row in claims(self.bounds)]
+        return [estimate_row(row, self.maps_interval, self.relative_error) for row in claims(self.bounds)]
 
     def _title(self) -> str:
         return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.probes:,} probes, {self.seconds:.2f} s"
 
     @classmethod
     def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
-        logarithm = record.get("maps")
-        return {**super(Estimate, cls)._placed(record, network), "maps": -math.inf if logarithm is None else logarithm}
+        logarithm, error = record.get("maps"), record.get("relative_error")
+        unknown = {"maps": -math.inf if logarithm is None else logarithm, "relative_error": math.inf if error is None else error}
+        return {**super(Estimate, cls)._placed(record, network), **unknown}
 
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
             "mean": self.mean,
             "maps": self.maps,
+            "maps_interval": self.maps_interval,
+            "method": self.method,
             "standard_error": self.standard_error,
             "relative_error": self.relative_error,
             "lower": self.lower,
@@ -203,7 +227,7 @@ class Estimate(Answer):
 
 def _line(now: EstimateProgress) -> tuple[str, float | None]:
     sure = f"at least {format_count(now.lower, Side.LOWER)} with {format_confidence(now.confidence)} confidence"
-    return f"about 2^{now.maps:.2f} regions, {sure}, {now.probes:,} probes", None
+    return f"{now.about}, {sure}, {now.probes:,} probes", None
 
 
 @with_bar(_line)
@@ -285,15 +309,16 @@ def estimate(  # noqa: PLR0913  one keyword per option
     tried = _counted(known, tree, begun, deadline if tries else math.inf, executor, workers)
     if tried is not None and (counted := tried.exact) is not None:
         seconds, loaded = meter.clock() - begun, meter.compile_seconds() - compiled
-        answer = Estimate(network, domain, maps(counted), 0.0, counted, 1.0, counted, exact=counted)
-        return replace(answer, seconds=seconds, compile_seconds=loaded)
+        power = maps(counted)
+        found = Estimate(network, domain, power, 0.0, counted, 1.0, counted, exact=counted, maps_interval=(power, power))
+        return replace(found, method="count", seconds=seconds, compile_seconds=loaded)
     early = tried.status if tried is not None and tried.status in {Status.INTERRUPTED, Status.LOST} else None
 
     def report(sample: Sample) -> None:
         if tell and len(sample.logarithms):
-            centre, error = _centre(sample.logarithms)
-            lower = _lower(sample, confidence)
-            tell(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), meter.clock() - begun))
+            centre, (interval, error), lower = _said(sample, confidence)
+            seconds = meter.clock() - begun
+            tell(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), seconds, interval))
 
     rounds = Rounds(tree, base, report)
     left = meter.clock() if early else deadline  # at least one, for an answer
@@ -307,18 +332,20 @@ def estimate(  # noqa: PLR0913  one keyword per option
 
 def _estimated(known: Stability, sample: Sample, confidence: float) -> Estimate:
     """What the rounds of a sample say."""
-    centre, error = _centre(sample.logarithms)
+    centre, (interval, error), lower = _said(sample, confidence)
     return Estimate(
         known.network,
         known.domain,
         centre,
         error,
-        _lower(sample, confidence),
+        lower,
         confidence,
         _whole(markov_bound(sample.logarithms, confidence)),
         len(sample.logarithms),
         thin=sample.thin,
         undecided=sample.undecided,
+        maps_interval=interval,
+        method=sample.method,
     )
 
 
@@ -340,13 +367,16 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
     return first
 
 
-def _centre(logarithms: Floats) -> tuple[float, float]:
-    """Log2 of the mean without the first rounds, and its relative standard error."""
-    used = logarithms[math.floor(_STILL * len(logarithms)) :]
-    centre = log_mean(used)
-    if len(used) < 2 or not math.isfinite(centre):
-        return centre / math.log(2.0), math.inf
-    return centre / math.log(2.0), float(np.exp(used - centre).std(ddof=1)) / math.sqrt(len(used))
+def _said(sample: Sample, confidence: float) -> tuple[float, Spread, int]:
+    """Log2 of the mean without the first rounds; the interval and the relative standard error; the lower bound."""
+    logarithms = sample.logarithms
+    lower, used = _lower(sample, confidence), logarithms[math.floor(_STILL * len(logarithms)) :]
+    found = UNKNOWN
+    if sample.undecided <= _UNDECIDED * len(logarithms):
+        found = spread(logarithms, confidence, sample.overlooked)
+    error = math.expm1(min(math.log(2.0) * found.error, 700.0)) if found.interval else math.inf
+    interval = found.interval and (max(found.interval[0], maps(lower)), max(found.interval[1], maps(lower)))
+    return log_mean(used) / math.log(2.0), Spread(interval, error), lower
 
 
 def _lower(sample: Sample, confidence: float) -> int:

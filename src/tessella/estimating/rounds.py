@@ -32,6 +32,7 @@ _TICK = 0.2  # seconds between reports
 _GUESS, _WIDE_GUESS = 200, 8  # rounds that are planned for before one was timed; the same for wide networks
 _FADE = 0.8  # of the longest time so far, with each task
 _QUEUE = 0.1  # seconds; shorter tasks are queued, so that nobody waits for them
+_OVERLOOKED = 0.01  # bits per unit that descents by points miss at most, as far as was measured: sides that are not found are hardly ever drawn
 _NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
 
 
@@ -46,12 +47,18 @@ class Sample(NamedTuple):
         For each, how many rounds there would be in all, as it was foreseen before it.
     thin, undecided
         How many cells exact arithmetic was asked about, and how many of these it gave up on.
+    overlooked
+        Bits by which the estimates may be too small without that it shows.
+    method
+        How rounds descended: `"linear programs"` or `"points"`.
     """
 
     logarithms: Floats
     planned: Floats
     thin: int = 0
     undecided: int = 0
+    overlooked: float = 0.0
+    method: str = ""
 
 
 def descents_for(tree: Tree) -> Descents | WideDescents:
@@ -125,7 +132,10 @@ class Rounds:
     def sample(self) -> Sample:
         """What is there, in the order of the rounds."""
         empty = [np.zeros(0)]
-        return Sample(np.concatenate(self._parts or empty), np.concatenate(self._planned or empty), self._thin, self._undecided)
+        found = Sample(np.concatenate(self._parts or empty), np.concatenate(self._planned or empty), self._thin, self._undecided)
+        if self._wide:
+            return found._replace(overlooked=_OVERLOOKED * self._tree.units, method="points")
+        return found._replace(method="linear programs")
 
     @property
     def theta(self) -> Floats:

@@ -21,7 +21,7 @@ from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, names, record
-from tessella.result import Counted, Side, Status, format_confidence, format_count, format_duration, shown
+from tessella.result import Counted, Side, Status, format_confidence, format_count, format_duration, format_estimate, shown
 from tessella.tables import html_table, marked_up
 
 
@@ -154,8 +154,8 @@ def _answer(found: Analysis) -> str:
     if found.probable_lower > found.proved_lower:
         probable = _number(found.probable_lower, Side.LOWER)
         text += f"; at least <strong>{probable}</strong> with {format_confidence(found.confidence)} confidence"
-    if found.mean is not None:
-        text += f"; about <strong>{_number(found.mean, Side.ESTIMATE)}</strong> by estimate"
+    if found.mean is not None and found.maps_interval is not None:
+        text += f"; about <strong>{marked_up(format_estimate(found.mean, found.maps_interval))}</strong> by estimate"
     return f"{text}.{compared}"
 
 
