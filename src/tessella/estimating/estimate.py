@@ -227,7 +227,7 @@ class Estimate(Answer):
 
 def _line(now: EstimateProgress) -> tuple[str, float | None]:
     sure = f"at least {format_count(now.lower, Side.LOWER)} with {format_confidence(now.confidence)} confidence"
-    return f"{now.about}, {sure}, {now.probes:,} probes", None
+    return f"regions: {now.about}, {sure}, {now.probes:,} probes", None
 
 
 @with_bar(_line)
