@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import tessella
-from experiments.paper.files import unwritable
 from experiments.paper.index import Key
 from experiments.paper.tasks import NEEDS, SCHEMA, TASKS, VALUES, Settings
+from tessella.files import unwritable
 
 RESULTS: Final = "results.jsonl"
 _NAMES: Final = {"status", "settings", "machine", "versions", "finished_at"}

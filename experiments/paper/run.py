@@ -14,10 +14,10 @@ from time import perf_counter
 from typing import Any
 
 import tessella
-from experiments.paper.files import unwritable
 from experiments.paper.index import Arrays, Folder, Key
 from experiments.paper.results import Record, Results, closure
 from experiments.paper.tasks import XOR, Settings, Subject, Work, perform, tidy
+from tessella.files import unwritable
 
 Item = tuple[Key, str]
 _CONNECT = 10  # seconds

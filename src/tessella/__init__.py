@@ -9,7 +9,6 @@
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 from tessella._version import __version__
 from tessella.errors import (
@@ -28,6 +27,7 @@ from tessella.errors import (
     WorkerLost,
 )
 
+TYPE_CHECKING = False  # that of `typing`, which takes longer to load than all of this
 if TYPE_CHECKING:
     from tessella.analysis.plan import analyze
     from tessella.analysis.ranking import Ranking, rank

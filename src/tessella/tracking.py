@@ -17,6 +17,7 @@ from tessella.answer import made
 from tessella.door import DomainLike, enter
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
 from tessella.estimating.estimate import estimate
+from tessella.files import unwritable
 from tessella.importers import load
 from tessella.kernel import meter
 from tessella.methods import Method
@@ -211,8 +212,7 @@ class Tracker(Shown):
             with path.open("a", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerow(row)
         except OSError as error:
-            msg = f"{path}: cannot be written ({error.strerror or error})"
-            raise FileError(msg) from error
+            raise unwritable(path, error) from error
 
 
 def _goes_on(path: Path, header: list[str]) -> bool:

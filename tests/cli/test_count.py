@@ -130,7 +130,7 @@ def test_ctrl_c_prints_the_bracket_so_far(run, large, tmp_path):
         time.sleep(2.0)
         running.press_ctrl_c()
         code, out, err = running.ended()
-    assert code == 0
+    assert code == 130
     assert "at least" in out
     assert err.splitlines()[-1] == "Note: stopped by Ctrl-C before the end; the same command goes on from there."
     assert "Traceback" not in err

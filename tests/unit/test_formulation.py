@@ -115,7 +115,7 @@ def test_files_are_chosen_by_their_suffix(tmp_path):
     for name in ("a.txt", "a", "a.gz", "a.sav"):
         with pytest.raises(OptionError, match=r"give a name that ends so"):
             write_model(small(), tmp_path / name)
-    with pytest.raises(FileError, match=r"a\.lp: the problem cannot be written"):
+    with pytest.raises(FileError, match=r"a\.lp: cannot be written \(there is no folder"):
         write_model(small(), tmp_path / "nowhere" / "a.lp")
 
 

@@ -17,6 +17,7 @@ from tessella.cli.options import (
     Workers,
     check_least,
     check_output,
+    end,
     titled,
 )
 from tessella.cli.where import Where
@@ -44,7 +45,6 @@ def analyze(  # noqa: PLR0913  one parameter per option
         bool | None,
         typer.Option(
             "--mipbound/--no-mipbound",
-            metavar="",
             help="Run MIPBound, or not; by default where it can add something.",
             show_default=False,
         ),
@@ -93,6 +93,11 @@ def analyze(  # noqa: PLR0913  one parameter per option
         if found[name].status is Status.INTERRUPTED:
             break
     _finish(found, [name for name in networks if name not in found], as_json=printing.as_json, quiet=printing.quiet)
+    end(interrupted=_interrupted(found))
+
+
+def _interrupted(found: "dict[str, tessella.Analysis]") -> bool:
+    return any(each.status is Status.INTERRUPTED for each in found.values())
 
 
 def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_json: bool, quiet: bool) -> None:
@@ -106,7 +111,7 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
     named = found if as_json or len(set(bare)) < len(bare) else dict(zip(bare, found.values(), strict=True))
     ranking = None if left_out else tessella.rank(named)
     if as_json:
-        ended = Status.INTERRUPTED if any(each.status is Status.INTERRUPTED for each in found.values()) else Status.FINISHED
+        ended = Status.INTERRUPTED if _interrupted(found) else Status.FINISHED
         compared = None if ranking is None else {name: part for name, part in ranking.to_dict().items() if name != "analyses"}
         drawing.print_json({"status": ended, "models": records, "left_out": left_out, "ranking": compared})
     elif ranking and quiet:
@@ -181,6 +186,7 @@ def demo(
         typer.echo(brackets.quiet_line(found))
     else:
         typer.echo(f"\nThe report, with a picture of the regions to explore: {Path(output).resolve()}")
+    end(interrupted=_interrupted({"digits.onnx": found}))
 
 
 def _make_folder(output: str) -> None:

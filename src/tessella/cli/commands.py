@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.groups import Printing, Ranges, Reading, Sureness, grouped
+from tessella.cli.groups import Commands, Printing, Ranges, Reading, Sureness, grouped
 from tessella.cli.later import drawing, unions
 from tessella.cli.options import (
     CheckpointOption,
@@ -19,6 +19,7 @@ from tessella.cli.options import (
     SecondsPerUnit,
     Workers,
     check_least,
+    end,
     refuse,
     titled,
     whole_numbers,
@@ -26,7 +27,7 @@ from tessella.cli.options import (
 from tessella.cli.where import Where
 from tessella.errors import OptionError
 from tessella.methods import CountMethod, Method
-from tessella.result import SCHEMA, Bound, Side
+from tessella.result import Bound, Side, Status
 
 if TYPE_CHECKING:
     from tessella.domain import Domain
@@ -39,7 +40,7 @@ app = typer.Typer(
     help="How many linear regions does a ReLU network have?",
     epilog="Start with: tessella demo",
     no_args_is_help=True,
-    add_completion=False,
+    cls=Commands,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -55,9 +56,7 @@ def _version(asked: bool) -> None:  # noqa: FBT001  the framework calls it so
 @app.callback()
 def options(
     *,
-    _asked: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, metavar="", help="Print the version.")
-    ] = False,
+    _asked: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
     _debug: Debug = False,
 ) -> None:
     """How many linear regions does a ReLU network have?"""
@@ -121,12 +120,13 @@ def upper(  # noqa: PLR0913  one parameter per option
     closed = None if count is None else bounds.gap_closed(count)
     if printing.as_json:
         drawing.print_json({"model": model, **bounds.to_dict(), **({} if closed is None else {"gap_closed": closed})})
-        return
-    place = f"on {domain.describe()}" if domain else "on any domain"
-    title = f"{os.path.basename(model)}: {network.shape}, {network.relus} ReLUs, {place}"
-    drawing.print_bounds(bounds.bounds, title, quiet=printing.quiet)
-    if not printing.quiet:
+    else:
+        place = f"on {domain.describe()}" if domain else "on any domain"
+        title = f"{os.path.basename(model)}: {network.shape}, {network.relus} ReLUs, {place}"
+        drawing.print_bounds(bounds.bounds, title, quiet=printing.quiet)
+    if shown:
         drawing.print_gap(bounds, closed)
+    end(interrupted=found is not None and found.bounds.interrupted)
 
 
 @app.command()
@@ -190,6 +190,7 @@ def stability(  # noqa: PLR0913  one parameter per option
         typer.echo(f"{found.totals()['unstable']}")
     else:
         drawing.print_stability(titled(model, network, domain), found)
+    end(interrupted=found.bounds.interrupted)
 
 
 @app.command()
@@ -225,8 +226,6 @@ def count(  # noqa: PLR0913  one parameter per option
 
         tessella count acasxu.onnx --property prop_1.vnnlib --json
     """
-    from tessella.counting.count import Status  # noqa: PLC0415  loads the compiler
-
     network = reading.network(model)
     domains = where.all_needed(network)
     check_least(workers=workers)
@@ -250,6 +249,7 @@ def count(  # noqa: PLR0913  one parameter per option
         unions.finish(model, found, domains, as_json=printing.as_json, quiet=printing.quiet)
     elif printing.as_json:
         drawing.print_json({"model": model, **found[0].to_dict()})
+    end(interrupted=found[-1].status is Status.INTERRUPTED)
 
 
 @app.command()
@@ -297,6 +297,7 @@ def estimate(  # noqa: PLR0913  one parameter per option
         drawing.print_json({"model": model, **found.to_dict()})
     else:
         drawing.print_estimate(title, found, quiet=printing.quiet)
+    end(interrupted=found.status is Status.INTERRUPTED)
 
 
 def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
@@ -307,9 +308,7 @@ def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
     bounds = tuple(Bound(method(sizes[0], sizes[1:]), Side.UPPER, method=name) for name, method in methods.items())
     if as_json:
         record = {bound.method: bound.to_dict() for bound in bounds}
-        drawing.print_json(
-            {"schema": SCHEMA, "tessella": tessella.__version__, "input_dim": sizes[0], "widths": sizes[1:], "upper": record}
-        )
+        drawing.print_json({"input_dim": sizes[0], "widths": sizes[1:], "upper": record})
     else:
         drawing.print_bounds(bounds, f"{'-'.join(map(str, sizes))}: {sum(sizes[1:])} ReLUs, on any domain", quiet=quiet)
 
@@ -317,8 +316,6 @@ def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:
 def _described(model: str, network: "Network", domains: "tuple[Domain, ...]") -> dict[str, Any]:
     source = network.source
     return {
-        "schema": SCHEMA,
-        "tessella": tessella.__version__,
         "model": model,
         "shape": network.shape,
         "fingerprint": network.fingerprint,

@@ -19,6 +19,7 @@ from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tessella._version import __version__
 from tessella.cli.options import check_least
 from tessella.counting.count import Count, CountProgress
 from tessella.domain import Domain
@@ -28,6 +29,7 @@ from tessella.network import Network
 from tessella.parallel import worker_count
 from tessella.probable.result import MIPBound
 from tessella.result import (
+    SCHEMA,
     Bound,
     Side,
     Status,
@@ -63,8 +65,8 @@ def table(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
 
 
 def print_json(record: dict[str, Any]) -> None:
-    """A record as indented JSON, with lists of numbers on one line each."""
-    text = json.dumps(record, indent=2)
+    """A record as indented JSON under its schema and version, with lists of numbers on one line each."""
+    text = json.dumps({"schema": SCHEMA, "tessella": __version__, **record}, indent=2)
     typer.echo(_NUMBERS.sub(lambda found: " ".join(found[0].split()).replace("[ ", "[").replace(" ]", "]"), text))
 
 

@@ -1,10 +1,12 @@
 """Options that belong together: a command takes a group of them as one value, and a person types them one by one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from typing import TYPE_CHECKING, Any, cast
+
+from typer.core import TyperGroup
 
 import tessella
 from tessella.cli.later import drawing
@@ -34,6 +36,49 @@ if TYPE_CHECKING:
     from tessella.network import Network
     from tessella.slicing import Slice
     from tessella.stability import Stability
+
+
+class Commands(TyperGroup):
+    """All commands, what most people want first."""
+
+    _ORDER = (
+        "analyze",
+        "count",
+        "estimate",
+        "mipbound",
+        "upper",
+        "stability",
+        "report",
+        "plot",
+        "show",
+        "export",
+        "demo",
+        "warm",
+    )
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names in that order, new ones last."""
+        return sorted(
+            super().list_commands(ctx), key=lambda name: self._ORDER.index(name) if name in self._ORDER else len(self._ORDER)
+        )
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command, with help that does not say of a flag that it is a bool."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_types([*command.params, command.get_help_option(ctx)])
+        return command
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options of all commands together, the same way."""
+        return _without_types(super().get_params(ctx))
+
+
+def _without_types(options: Iterable[Any]) -> Iterable[Any]:
+    for option in options:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return options
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -108,12 +153,19 @@ class Ranges:
     seconds_per_unit: SecondsPerUnit = 10.0
 
     def stability(self, network: "Network", domain: "Domain", workers: int, *, shown: bool) -> "Stability":
-        """Which units are stable, shown while it is found."""
+        """Which units are stable, shown while it is found; Ctrl-C ends with what is proved so far."""
         with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
             found = tessella.stability(
                 network, domain, method=self.method, seconds_per_unit=self.seconds_per_unit, executor=threads, progress=tick
             )
         drawing.print_note(found)
+        return found
+
+    def to_go_on_with(self, network: "Network", domain: "Domain", workers: int, *, shown: bool) -> "Stability":
+        """The same, as a first step of something longer: Ctrl-C ends all of it."""
+        found = self.stability(network, domain, workers, shown=shown)
+        if found.bounds.interrupted:
+            raise KeyboardInterrupt
         return found
 
 

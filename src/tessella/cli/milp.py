@@ -23,6 +23,8 @@ from tessella.cli.options import (
     Variables,
     Workers,
     check_least,
+    check_output,
+    end,
     read_solver,
     refuse,
     titled,
@@ -30,6 +32,8 @@ from tessella.cli.options import (
 )
 from tessella.cli.where import Where
 from tessella.result import Status
+
+_FORMATS = (".mps", ".lp", ".mps.gz", ".lp.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def mipbound(  # noqa: PLR0913  one parameter per option
 ) -> None:
     """Bound the number of regions from below, with a probability (MIPBound); or of a MILP's solutions on its binary variables.
 
-    Ctrl-C or a time limit ends with what the repetitions so far say (Ctrl-C before that ends bounding units).
+    Ctrl-C or a time limit ends with what the repetitions so far say.
 
     Examples
     --------
@@ -96,7 +100,7 @@ def mipbound(  # noqa: PLR0913  one parameter per option
         network = reading.network(model)
         domain = where.needed(network)
         title = titled(model, network, domain)
-        known = ranges.stability(network, domain, workers, shown=shown)
+        known = ranges.to_go_on_with(network, domain, workers, shown=shown)
         bound = partial(tessella.mipbound, network, domain, stability=known, **given)
     found = list[tessella.MIPBound]()
     for size in sizes:
@@ -109,6 +113,7 @@ def mipbound(  # noqa: PLR0913  one parameter per option
     else:
         drawing.print_mipbounds(title, found, quiet=printing.quiet)
     drawing.print_early(found[-1])
+    end(interrupted=found[-1].status is Status.INTERRUPTED)
 
 
 @app.command()
@@ -122,9 +127,9 @@ def export(  # noqa: PLR0913  one parameter per option
     workers: Workers = 0,
     reading: Reading,
     outputs: Annotated[
-        bool, typer.Option("--outputs", metavar="", help="Model the linear outputs too; the objective is left empty.")
+        bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
     ] = False,
-    no_cuts: Annotated[bool, typer.Option("--no-cuts", metavar="", help="Leave out the paper's valid inequalities.")] = False,
+    no_cuts: Annotated[bool, typer.Option("--no-cuts", help="Leave out the paper's valid inequalities.")] = False,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> None:
@@ -138,9 +143,10 @@ def export(  # noqa: PLR0913  one parameter per option
     """
     from tessella.formulation import formulate, write_model  # noqa: PLC0415  loads scipy
 
+    check_output(output, _FORMATS)
     network = reading.network(model)
     domain = where.needed(network)
-    found = ranges.stability(network, domain, workers, shown=not quiet)
+    found = ranges.to_go_on_with(network, domain, workers, shown=not quiet)
     formulation = formulate(
         network, domain, found.bounds, positivity=not outputs, valid_inequalities=not no_cuts, outputs=outputs
     )

@@ -1,5 +1,6 @@
 """The options that commands share, and what their texts mean."""
 
+import errno
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.errors import FileError, OptionError
+from tessella.errors import OptionError
+from tessella.files import unwritable
 from tessella.methods import CountMethod, Method
 from tessella.result import Counted
 
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from tessella.network import Floats, Network
     from tessella.slicing import Slice
     from tessella.solvers.base import LazySolver
+
+STOPPED = 130
+"""The exit code of what Ctrl-C ended, as shells have it."""
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors file.", show_default=False)
@@ -137,10 +142,10 @@ Variables = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same answer.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads to use; 0 for all cores.")]
-ReluOutput = Annotated[bool, typer.Option("--relu-output", metavar="", help="Count a ReLU on every output, as the paper does.")]
-AsJson = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON instead of a table.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", metavar="", help="Print the bare answer only.")]
-Debug = Annotated[bool, typer.Option("--debug", metavar="", help="Show the traceback of an error.")]
+ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer only.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 
 def read_network(
@@ -238,16 +243,20 @@ def refuse(why: str, **given: object) -> None:
 def check_output(path: str, formats: tuple[str, ...]) -> None:
     """Refuse what cannot be written before the work is done."""
     place = Path(path)
-    if place.suffix.lower() not in formats:
+    if not place.name.lower().endswith(formats):
         msg = f"{path}: cannot be written; its name must end in {', '.join(formats[:-1])}{' or ' if formats[1:] else ''}{formats[-1]}"
         raise OptionError(msg)
     folder = place.parent
-    if place.is_dir() or not folder.is_dir():
-        msg = f"{path}: cannot be written ({'it is a folder' if place.is_dir() else f'there is no folder {folder}'})"
-        raise FileError(msg)
-    if not os.access(place if place.exists() else folder, os.W_OK):
-        msg = f"{path}: cannot be written (no permission)"
-        raise FileError(msg)
+    writable = os.access(place if place.exists() else folder, os.W_OK)
+    for wrong, number in ((place.is_dir(), errno.EISDIR), (not folder.is_dir(), errno.ENOENT), (not writable, errno.EACCES)):
+        if wrong:
+            raise unwritable(path, OSError(number, os.strerror(number)))
+
+
+def end(*, interrupted: bool) -> None:
+    """End with the exit code of Ctrl-C if that came before the end."""
+    if interrupted:
+        raise typer.Exit(STOPPED)
 
 
 def whole_numbers(text: str, option: str) -> list[int]:

@@ -14,11 +14,13 @@ from tessella.cli.options import (
     Model,
     check_least,
     check_output,
+    end,
     titled,
 )
 from tessella.cli.warm import app
 from tessella.cli.where import Where
-from tessella.errors import FileError
+from tessella.files import writing
+from tessella.result import Status
 
 if TYPE_CHECKING:
     from tessella.domain import Domain
@@ -82,7 +84,9 @@ def plot(  # noqa: PLR0913  one parameter per option
         found = tessella.polygons(drawn, place, limit=limit, progress=tick)
     given: Any = (chosen,) if chosen else (network, domain)
     figure = pictures.regions(*given, polygons=found, colour=colour, output=of_output, limit=limit)
-    _write(output, _rendered(figure, Path(output).suffix[1:].lower()))
+    picture = _rendered(figure, Path(output).suffix[1:].lower())
+    with writing(output) as file:
+        file.write(picture)
     if printing.as_json:
         record = {"model": model, "file": output, "regions": len(found), "slice": _described(chosen), "domain": place.to_dict()}
         drawing.print_json(record)
@@ -155,6 +159,7 @@ def report(  # noqa: PLR0913  one parameter per option
         brackets.print_analysis(title, found)
         _tell_domain(domain, where)
         typer.echo(f"\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
+    end(interrupted=found.status is Status.INTERRUPTED)
 
 
 def _tell_domain(domain: "Domain", where: Where) -> None:
@@ -176,14 +181,6 @@ def _rendered(figure: Any, kind: str) -> bytes:
     with rc_context({"svg.hashsalt": "tessella"}):  # the same picture, the same file
         figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None} if dated else None)
     return buffer.getvalue()
-
-
-def _write(path: str, content: bytes) -> None:
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror or error})"
-        raise FileError(msg) from error
 
 
 def _size(path: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from tessella.cli import drawing
 from tessella.counting.count import Count
 from tessella.domain import Box, Domain
-from tessella.result import SCHEMA, Side, encode_int, format_count
+from tessella.result import Side, encode_int, format_count
 
 _MOST_LOOKS = 1_000_000_000  # comparisons of ends
 _NAMED = 5  # pairs that are listed
@@ -28,7 +28,7 @@ def finish(model: str, found: Sequence[Count], domains: Sequence[Domain], *, as_
         total = {"lower": encode_int(low), "upper": None if high is None else encode_int(high)}
         union = None if most is None else {**total, "lower": encode_int(most)}
         parts: dict[str, Any] = {"boxes": [each.to_dict() for each in found], "total": total, "union": union}
-        drawing.print_json({"schema": SCHEMA, "model": model, **parts, "overlapping": overlaps(domains), "left_out": missing})
+        drawing.print_json({"model": model, **parts, "overlapping": overlaps(domains), "left_out": missing})
     elif quiet:
         typer.echo(" ".join(dict.fromkeys("-" if value is None else str(value) for value in (low, high))))
     else:

@@ -2,11 +2,9 @@
 
 import typer
 
-import tessella
 from tessella.cli.analyzing import app
 from tessella.cli.groups import Printing, grouped
 from tessella.cli.later import drawing
-from tessella.result import SCHEMA
 
 COMPILED = tuple(f"tessella.{room}" for room in ("kernel", "cells", "vertices", "counting", "estimating"))
 """The packages with compiled code."""
@@ -31,8 +29,7 @@ def warm(*, printing: Printing) -> None:
         seconds = warming.load(wanted, tick)
     folder = warming.folder(wanted)
     if printing.as_json:
-        record = {"schema": SCHEMA, "tessella": tessella.__version__, "functions": len(wanted), "compiled": new}
-        drawing.print_json({**record, "seconds": seconds, "folder": folder})
+        drawing.print_json({"functions": len(wanted), "compiled": new, "seconds": seconds, "folder": folder})
     elif printing.quiet:
         typer.echo(str(new))
     else:

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tessella.errors import FileError, OptionError
+from tessella.errors import OptionError
+from tessella.files import writing
 from tessella.layer import frozen_sparse
 from tessella.network import Floats, Mask, Sparse
 
@@ -350,8 +351,5 @@ def _save(lines: list[str], path: str | PathLike[str]) -> None:
     data = "\n".join([*lines, ""]).encode("ascii")
     if Path(path).name.lower().endswith(".gz"):
         data = gzip.compress(data, compresslevel=6, mtime=0)  # no time stamp: the same problem is the same file
-    try:
-        Path(path).write_bytes(data)
-    except OSError as error:
-        msg = f"{Path(path).name}: the problem cannot be written there ({error}); give a file in a folder that you may write to"
-        raise FileError(msg) from error
+    with writing(path) as file:
+        file.write(data)

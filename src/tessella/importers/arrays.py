@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import FileError, NetworkError
+from tessella.files import writing
 from tessella.importers.door import existing_file, reading
 from tessella.network import Layer, Network, Source, Weight
 
@@ -83,12 +84,8 @@ def write_npz(network: Network, path: str | os.PathLike[str]) -> None:
         arrays[f"rectified{number}"] = layer.rectified
         if not layer.is_plain:
             arrays[f"slope{number}"] = layer.slope
-    try:
-        with Path(path).open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-    except (OSError, ValueError) as error:
-        msg = f"{path}: cannot be written ({error}); check the folder, its permissions and the space left"
-        raise FileError(msg) from error
+    with writing(path) as file:
+        np.savez(file, allow_pickle=False, **arrays)
 
 
 def _load(path: Path) -> dict[str, npt.NDArray[Any]]:

@@ -19,6 +19,7 @@ import numpy as np
 from tessella._version import __version__
 from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
+from tessella.files import writing
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, names, record
 from tessella.result import Counted, Side, Status, format_confidence, format_count, format_duration, format_estimate, shown
@@ -74,11 +75,8 @@ def write(
         Where the model comes from.
     """
     text = page(found, shown=shown, provenance=provenance)
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: cannot be written ({error.strerror or error})"
-        raise FileError(msg) from error
+    with writing(path) as file:
+        file.write(text.encode())
 
 
 def page(found: Analysis, *, shown: Explorer | None = None, provenance: Provenance | None = None) -> str:
