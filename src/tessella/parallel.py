@@ -11,6 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from tessella.errors import WorkerLost
 
+_LOOK = 0.1  # seconds between looks at the time
+
 Progress = Callable[[int, int], None]
 Label = TypeVar("Label")
 Member = TypeVar("Member")
@@ -47,7 +49,13 @@ class Workforce(NamedTuple):
     memory: int | None = None
 
 
-def run(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Executor | None) -> Iterator[tuple[int, Any]]:
+def _never() -> bool:
+    return False
+
+
+def run(
+    work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Executor | None, late: Callable[[], bool] = _never
+) -> Iterator[tuple[int, Any]]:
     """Call ``work(*task)`` for every task and yield (number of the task, result) as results come in.
 
     Parameters
@@ -58,17 +66,21 @@ def run(work: Callable[..., Any], tasks: Sequence[tuple[Any, ...]], executor: Ex
         Its arguments.
     executor
         Any `concurrent.futures.Executor`; None calls in order, in this thread.
+    late
+        Asked some times a second whether to end; what an executor is at then is not waited for.
     """
     if executor is None:
         for number, task in enumerate(tasks):
+            if late():
+                return
             yield number, work(*task)
         return
     pending = Pending[int](executor)
     try:
         for number, task in enumerate(tasks):
             pending.submit(number, work, *task)
-        while pending.labels:
-            yield from pending.wait()
+        while pending.labels and not late():
+            yield from pending.wait(_LOOK)
     finally:
         pending.cancel()
 

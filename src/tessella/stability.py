@@ -152,6 +152,8 @@ def stability(  # noqa: PLR0913  one keyword per option
     seconds_per_unit: float = 10.0,
     executor: ExecutorLike | None = None,
     progress: Callable[[int, int], None] | bool | None = None,
+    seconds: float | None = None,
+    known: Stability | None = None,
 ) -> Stability:
     """Find the units that never change their state over a domain.
 
@@ -167,6 +169,10 @@ def stability(  # noqa: PLR0913  one keyword per option
         Where units of one layer are worked on side by side: any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler.
     progress
         Called with the number of units done and their total; True for a bar on a terminal or in a notebook.
+    seconds
+        After this time all units keep the bounds that are proved so far; None for no limit.  Interval arithmetic is not cut short.
+    known
+        What was found before for this network on this domain: no unit's bounds become wider, and quicker methods are not used again.
 
     Examples
     --------
@@ -176,7 +182,17 @@ def stability(  # noqa: PLR0913  one keyword per option
     (1, 1)
     """
     network, domain = enter(network, domain)
-    bounds = tighten(network, domain, method=method, seconds_per_unit=seconds_per_unit, executor=executor, progress=progress)
+    check_stability(known, network, domain, "a search for stable units")
+    bounds = tighten(
+        network,
+        domain,
+        method=method,
+        seconds_per_unit=seconds_per_unit,
+        executor=executor,
+        progress=progress,
+        seconds=seconds,
+        known=known.bounds if known else None,
+    )
     return Stability(network, domain, bounds)
 
 

@@ -198,10 +198,10 @@ def test_ctrl_c_before_anything_is_proved_is_passed_on():
 def test_ctrl_c_in_a_first_step_ends_what_would_follow(verb, monkeypatch):
     real = tightening._cheap
 
-    def pressed(network, domain, known, stage):
+    def pressed(network, domain, found, stage, *others):
         if stage is not Method.INTERVAL:
             raise KeyboardInterrupt
-        return real(network, domain, known, stage)
+        return real(network, domain, found, stage, *others)
 
     monkeypatch.setattr(tightening, "_cheap", pressed)
     with pytest.raises(KeyboardInterrupt):

@@ -26,7 +26,6 @@ from tessella.counting.schedule import prepare
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError, TessellaError
 from tessella.estimating.estimate import Estimate, EstimateProgress
-from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.parallel import worker_count
 from tessella.partition.tree import Tree
@@ -61,7 +60,7 @@ _LOOSE, _FEW_UNITS = (
     64,
 )  # bits between estimate and bound from which on MIPBound may be tighter, and units up to which it is fast
 _MEETING = 0.05  # part of the time, to find hyperplanes that meet
-_LINEAR = 2e8  # multiplications that linear bounds may take, for each second of the time: about a tenth of it
+_QUICK = 0.15  # part of the time that linear bounds may take
 
 
 def _line(now: Analysis) -> tuple[str, float | None]:
@@ -173,11 +172,10 @@ def _is_countable(session: Session) -> bool:
 
 def _first(session: Session) -> None:
     """Quick bounds of all units, and the upper bounds that they give."""
-    network = session.standing.network
-    work = float(network.parameters) * network.relus
-    method = Method.LINEAR if session.standing.domain.bounded and work <= _LINEAR * session.seconds else Method.INTERVAL
+    network, domain = session.standing.network, session.standing.domain
+    method = Method.LINEAR if domain.bounded else Method.INTERVAL
     with session.step("stability", f"{method} bounds of all units come first: they are quick") as found:
-        known = find_stability(network, session.standing.domain, method=method)
+        known = find_stability(network, domain, method=method, seconds=_QUICK * session.seconds)
         session.know(stability=known)
         found.append(_units(known))
     _bound(session, known, "proved from the shape, the weights and these units")
@@ -355,17 +353,11 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         return  # on unbounded domains there is nothing tighter than what the first step found
     with session.off_the_clock("the LP kernel"):
         _prepare_programs()
-    end = meter.clock() + allowed
-
-    def tick(_done: int, _total: int) -> None:
-        if meter.clock() > end:
-            raise KeyboardInterrupt  # the one word that ends it with what is proved
-
     workers = worker_count(session.workers)
     with session.step("stability", why) as found, ThreadPoolExecutor(workers) as threads:
         each = max(allowed * workers / (2.0 * undecided), 1e-3)
         sharper = find_stability(
-            known.network, known.domain, method=Method.MILP, seconds_per_unit=each, executor=threads, progress=tick
+            known.network, known.domain, method=Method.MILP, seconds_per_unit=each, executor=threads, seconds=allowed, known=known
         )
         session.know(stability=sharper)
         found.append(_units(sharper))

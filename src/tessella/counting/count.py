@@ -28,6 +28,7 @@ from tessella.stability import stability as find_stability
 from tessella.upper.empirical import empirical
 
 _WHO = "a count"
+_QUICK = 0.3  # part of the time that linear bounds of units may take
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +235,9 @@ def count(  # noqa: PLR0913  one keyword per option
         saved = file.load() if file and file.begun else None
         if saved and not (saved.open or saved.thin):
             return _made(network, domain, chosen, Status.FINISHED, saved.totals, 1.0)
-        found = stability or find_stability(network, domain, method=Method.LINEAR)
+        # a checkpoint goes on only with the same units
+        allowed = None if seconds is None or file else _QUICK * seconds
+        found = stability or find_stability(network, domain, method=Method.LINEAR, seconds=allowed)
         most = empirical(network, domain, found).value
         if stability is None and found.bounds.interrupted:
             totals = Totals(0, 0, 0, meter.clock() - begun, 1, most)

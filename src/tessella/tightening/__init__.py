@@ -1,7 +1,6 @@
 """From a network and a domain to proved bounds on every preactivation."""
 
 from collections.abc import Callable
-from concurrent.futures import Executor
 from typing import cast
 
 import numpy as np
@@ -9,18 +8,21 @@ import numpy as np
 from tessella import options
 from tessella.domain import Box, Domain
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.errors import NetworkError, WorkerLost
+from tessella.errors import NetworkError, OptionError, WorkerLost
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter
+from tessella.kernel.deadline import Deadline
 from tessella.methods import Method
 from tessella.network import Layer, Network
 from tessella.parallel import Progress, say_lost
 from tessella.preactivation import PreactivationBounds, intersect, passed_on, stack
 from tessella.progress import units, with_bar
-from tessella.tightening.extremes import Ended, optimise
+from tessella.tightening.extremes import Effort, Ended, optimise
 from tessella.tightening.interval import endless_intervals, interval
 from tessella.tightening.linear import linear
 from tessella.tightening.relaxation import Pair
+
+_MODERATE = 1e8  # multiplications for linear bounds of all units of a layer; beyond, those that interval arithmetic decides keep its bounds
 
 
 @with_bar(units)
@@ -33,6 +35,8 @@ def tighten(  # noqa: PLR0913  one keyword per option
     seconds_per_unit: float = 10.0,
     executor: ExecutorLike | None = None,
     progress: Progress | bool | None = None,
+    seconds: float | None = None,
+    known: PreactivationBounds | None = None,
 ) -> PreactivationBounds:
     """Bound every preactivation over a domain.
 
@@ -48,8 +52,10 @@ def tighten(  # noqa: PLR0913  one keyword per option
         ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
         every unit that is not yet decided: the smallest H and H-bar.  What misses them by more than 1e-6 of the unit's size is
         counted in `unproved`.  On unbounded domains it is interval arithmetic whatever is asked: nearly all ranges are infinite there.
-    seconds_per_unit, executor, progress
+    seconds_per_unit, executor, progress, seconds
         As in `tessella.stability`.
+    known
+        Bounds that are proved already: what is found is never wider, and methods that they were found by are not used again.
 
     Examples
     --------
@@ -65,71 +71,85 @@ def tighten(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds_per_unit, who, otherwise="", name="seconds_per_unit")
     executor = options.check_executor(executor, who)
     tell = options.check_progress(progress, who, "the number of units done and their total")
+    options.check_seconds(seconds, who)
     if not domain.bounded:
         ends = stack(endless_intervals(network.layers, domain.box.lower, domain.box.upper))
         return PreactivationBounds(*ends, Method.INTERVAL, seconds=meter.clock() - start)
-    order = list(Method)[: list(Method).index(chosen) + 1]
+    order, previous = _start(network, chosen, known)
     tick = _ticker(tell, len(order) * sum(layer.units for layer in network.layers))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
-        known, late, ended = _stages(network, domain, order, seconds_per_unit, executor, tick)
+        effort = Effort(seconds_per_unit, Deadline.after(seconds), executor, tick)
+        found, late, ended = _stages(network, domain, order, previous, effort)
     if isinstance(ended, WorkerLost):
         say_lost(f"{ended}; units keep the bounds proved so far")
-    lower, upper = stack(known)
+    lower, upper = stack(found)
     for number, ends in enumerate(zip(lower, upper, strict=True), start=1):
         if not np.isfinite(ends).all():
             msg = f"layer {number}: preactivations pass the largest floating-point number on this domain; scale weights or domain down"
             raise NetworkError(msg)
-    seconds, loading = meter.clock() - start, meter.compile_seconds() - compiled
-    return PreactivationBounds(lower, upper, chosen, late, seconds, isinstance(ended, KeyboardInterrupt), loading)
+    spent, loading = meter.clock() - start, meter.compile_seconds() - compiled
+    return PreactivationBounds(lower, upper, chosen, late, spent, isinstance(ended, KeyboardInterrupt), loading)
 
 
-def _stages(  # noqa: PLR0913, PLR0917  what `tighten` was asked
-    network: Network, domain: Domain, order: list[Method], seconds: float, executor: Executor | None, tick: Callable[[int], None]
+def _start(network: Network, chosen: Method, known: PreactivationBounds | None) -> tuple[list[Method], list[Pair]]:
+    """The methods to use in turn, and the bounds to begin with, none if nothing is known."""
+    order = list(Method)
+    order = order[: order.index(chosen) + 1]
+    if known is None:
+        return order, []
+    if not known.matches(network):
+        msg = f"the bounds given belong to a network of another shape than {network!r}; leave them out, or tighten its own"
+        raise OptionError(msg)
+    done = list(Method).index(known.method)
+    return [method for method in order[:-1] if list(Method).index(method) > done] + [chosen], list(
+        zip(known.lower, known.upper, strict=True)
+    )
+
+
+def _stages(
+    network: Network, domain: Domain, order: list[Method], previous: list[Pair], effort: Effort
 ) -> tuple[list[Pair], int, Ended]:
     """Bounds by each method in turn, how many units the last one left short of what it can do, and what ended it, if anything did."""
-    previous, late, ended = list[Pair](), 0, cast("Ended", None)
+    late, ended = 0, cast("Ended", None)
     for stage in order:
+        if previous and effort.deadline.passed:
+            return previous, _all_undecided(network, previous), None
         try:
-            previous, late, ended = _stage(network, domain, stage, previous, seconds, executor, tick)
+            previous, late, ended = _stage(network, domain, stage, previous, effort)
         except KeyboardInterrupt as error:
             if not previous:
                 raise
             ended, late = error, -1
         if ended:
             if late < 0 or stage is not order[-1]:
-                late = sum(_undecided(layer, pair) for layer, pair in zip(network.layers[1:], previous[1:], strict=True))
+                late = _all_undecided(network, previous)
             break
     return previous, late, ended
 
 
-def _stage(  # noqa: PLR0913, PLR0917  what `tighten` was asked
-    network: Network,
-    domain: Domain,
-    stage: Method,
-    previous: list[Pair],
-    seconds: float,
-    executor: Executor | None,
-    tick: Callable[[int], None],
+def _stage(
+    network: Network, domain: Domain, stage: Method, previous: list[Pair], effort: Effort
 ) -> tuple[list[Pair], int, Ended]:
     """Bounds by one method, how many units it left short of what it can do, and what ended it, if anything did."""
-    known, late, ended, brought = list[Pair](), 0, cast("Ended", None), False
+    found, late, ended, brought = list[Pair](), 0, cast("Ended", None), False
     for number, layer in enumerate(network.layers):
-        bounds = _cheap(network, domain, known, stage)
-        bounds = intersect(previous[number], bounds) if previous else bounds
+        bounds, missed = _cheap(network, domain, found, stage, previous, effort.deadline)
         todo = _undecided(layer, bounds) if _needs_optimising(stage, domain, number) else 0
-        tick(layer.units - todo)
-        if ended:
-            late += todo
-        elif todo:
-            exact = stage is Method.MILP
-            bounds, missed, ended = optimise(
-                network, domain, known, bounds, branch=exact, seconds=seconds, executor=executor, progress=tick
-            )
-            late, brought = late + missed, brought or missed < todo
-            if isinstance(ended, WorkerLost) and stage is Method.LP and not brought:  # it never worked
-                raise ended
-        known.append(bounds)
-    return known, late, ended
+        effort.tick(layer.units - todo)
+        if todo:
+            missed = todo
+            if not (ended or effort.deadline.passed):
+                bounds, missed, ended = optimise(network, domain, found, bounds, branch=stage is Method.MILP, effort=effort)
+                brought = brought or missed < todo
+                if isinstance(ended, WorkerLost) and stage is Method.LP and not brought:  # it never worked
+                    raise ended
+        late += missed
+        found.append(bounds)
+    return found, late, ended
+
+
+def _all_undecided(network: Network, bounds: list[Pair]) -> int:
+    return sum(_undecided(layer, pair) for layer, pair in zip(network.layers[1:], bounds[1:], strict=True))
 
 
 def _undecided(layer: Layer, bounds: Pair) -> int:
@@ -141,13 +161,23 @@ def _needs_optimising(stage: Method, domain: Domain, number: int) -> bool:
     return stage in {Method.LP, Method.MILP} and (number > 0 or not isinstance(domain, Box))
 
 
-def _cheap(network: Network, domain: Domain, known: list[Pair], stage: Method) -> Pair:
-    """The next layer's bounds by interval arithmetic and, if asked for, linear bounds."""
-    layer = network.layers[len(known)]
-    if not known:
-        return interval(layer, domain.box.lower, domain.box.upper)
-    bounds = interval(layer, *passed_on(network.layers[len(known) - 1], *known[-1]))
-    return bounds if stage is Method.INTERVAL else intersect(bounds, linear(network, domain.box, known))
+def _cheap(  # noqa: PLR0913, PLR0917  what a stage knows
+    network: Network, domain: Domain, found: list[Pair], stage: Method, previous: list[Pair], deadline: Deadline
+) -> tuple[Pair, int]:
+    """The next layer's bounds by interval arithmetic and, if asked for, linear bounds; and for how many undecided units there was no time."""
+    number = len(found)
+    layer = network.layers[number]
+    inputs = passed_on(network.layers[number - 1], *found[-1]) if found else (domain.box.lower, domain.box.upper)
+    bounds = interval(layer, *inputs)
+    if previous:
+        bounds = intersect(previous[number], bounds)
+    if not found or stage is Method.INTERVAL:
+        return bounds, 0
+    undecided = layer.rectified & (bounds[0] < 0.0) & (bounds[1] > 0.0)
+    work = layer.units * sum(before.parameters for before in network.layers[:number])
+    lower, upper = linear(network, domain.box, found, None if work <= _MODERATE else undecided, deadline)
+    missed = int((undecided & np.isinf(upper)).sum()) if stage is Method.LINEAR else 0
+    return intersect(bounds, (lower, upper)), missed
 
 
 def _ticker(progress: Progress | None, total: int) -> Callable[[int], None]:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from dataclasses import dataclass
 
 import numpy as np
 
 from tessella.domain import Domain
 from tessella.errors import WorkerLost
 from tessella.kernel import meter
+from tessella.kernel.deadline import Deadline
 from tessella.network import Floats, Network
 from tessella.parallel import Stop, run
 from tessella.tightening.relaxation import Pair, relax
@@ -16,7 +18,30 @@ Ended = KeyboardInterrupt | WorkerLost | None
 """What ended a search early."""
 
 _LARGEST = 10_000_000  # entries of the rows' matrix; beyond, a layer keeps the bounds it has
+_MOST_WORK = 1_000_000_000  # multiplications to write a layer in terms of the relaxation's variables: seconds, for each batch
 _BATCH = 4  # units per task: enough to share the set-up, few enough to keep all workers busy
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How long units are worked on, and where.
+
+    Parameters
+    ----------
+    seconds
+        When to stop work on one unit.
+    deadline
+        When to stop work on all of them.
+    executor
+        Where units are worked on side by side.
+    tick
+        Called with the number of units just done.
+    """
+
+    seconds: float
+    deadline: Deadline
+    executor: Executor | None
+    tick: Callable[[int], None]
 
 
 def optimise(  # noqa: PLR0913  one parameter per option
@@ -26,9 +51,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     start: Pair,
     *,
     branch: bool,
-    seconds: float,
-    executor: Executor | None,
-    progress: Callable[[int], None],
+    effort: Effort,
 ) -> tuple[Pair, int, Ended]:
     """Tighten one layer's bounds; units that are decided already are left alone.
 
@@ -42,12 +65,8 @@ def optimise(  # noqa: PLR0913  one parameter per option
         The layer's bounds so far.
     branch
         Whether to branch (the exact range) or not (the LP's).
-    seconds
-        When to stop work on one unit.
-    executor
-        Where units are worked on side by side.
-    progress
-        Called with the number of units just done.
+    effort
+        When to stop, and where to work.
 
     Returns
     -------
@@ -57,24 +76,28 @@ def optimise(  # noqa: PLR0913  one parameter per option
     low, high = start[0].copy(), start[1].copy()
     undecided = np.flatnonzero(layer.rectified & (low < 0.0) & (high > 0.0))
     rows = 2 * sum(int((layer.rectified & (a < 0) & (b > 0)).sum()) for layer, (a, b) in zip(network.layers, known, strict=False))
-    if rows * (rows // 2 + network.input_dim) > _LARGEST:
-        progress(len(undecided))
+    variables = rows // 2 + domain.free_dim
+    composed = variables * sum(before.parameters for before in network.layers[: len(known) + 1])
+    if rows * variables > _LARGEST or composed > _MOST_WORK:
+        effort.tick(len(undecided))
         return (low, high), len(undecided), None
     if len(undecided):
         _load()
     batches = [undecided[place : place + _BATCH] for place in range(0, len(undecided), _BATCH)]
     stop, late, left = Stop(), 0, len(undecided)
-    tasks = [(network, domain, list(known), batch, low[batch], high[batch], branch, seconds, stop) for batch in batches]
+    times = effort.seconds, effort.deadline.left
+    tasks = [(network, domain, list(known), batch, low[batch], high[batch], branch, *times, stop) for batch in batches]
     try:
-        for number, (lower, upper, unproved) in run(_extremes, tasks, executor):
+        for number, (lower, upper, unproved) in run(_extremes, tasks, effort.executor, lambda: effort.deadline.passed):
             low[batches[number]], high[batches[number]] = lower, upper
             late += unproved
             left -= len(batches[number])
-            progress(len(batches[number]))
+            effort.tick(len(batches[number]))
     except (KeyboardInterrupt, WorkerLost) as ended:
-        stop.asked = True
         return (low, high), late + left, ended
-    return (low, high), late, None
+    finally:
+        stop.asked = True  # of those that are still at work
+    return (low, high), late + left, None
 
 
 def _load() -> None:
@@ -94,19 +117,21 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
     high: Floats,
     branch: bool,  # noqa: FBT001  sent to other processes as plain values
     seconds: float,
+    left: float,
     stop: Stop,
 ) -> tuple[Floats, Floats, int]:
-    """Lower and upper bounds of some units of one layer."""
+    """Lower and upper bounds of some units of one layer, each in so many seconds, and all in what is left."""
+    end = Deadline.after(left)
     from tessella.tightening.search import Limit, Search  # noqa: PLC0415  loads the compiler
 
     layer, relaxation = network.layers[len(known)], relax(network, domain, known)
     search = Search(network, relaxation, len(known), np.flatnonzero(domain.box.free), domain.box.lower)
     low, high, late = low.copy(), high.copy(), 0
     for place, unit in enumerate(units):
-        if stop.asked:
+        if stop.asked or end.passed:
             late += len(units) - place
             break
-        limit = Limit(meter.clock() + seconds, stop)
+        limit = Limit(min(meter.clock() + seconds, end.end), stop)
         above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=branch)
         high[place] = above.bound
         complete = above.complete

@@ -14,12 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from tessella.domain import Box
+from tessella.kernel.deadline import NEVER, Deadline
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import ROUNDOFF
 from tessella.preactivation import passed_on
 from tessella.tightening.rounding import gamma, lost
 
 _UNDERFLOWS = 1e-290  # smaller products may be wrong by more than their relative rounding
+_WORK = 100_000_000  # multiplications between two looks at the time: a tenth of a second
+_ENTRIES = 2_000_000  # of one matrix; about ten are in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +74,10 @@ def relu_lines(rectified: Mask, low: Floats, high: Floats) -> Lines:
     return Lines(slope, offset, lower, np.zeros(len(low)))
 
 
-def linear(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """Bounds on the preactivations of the layer after those whose bounds are known.
+def linear(
+    network: Network, box: Box, known: list[tuple[Floats, Floats]], units: Mask | None = None, deadline: Deadline = NEVER
+) -> tuple[Floats, Floats]:
+    """Bounds on the preactivations of the layer after those whose bounds are known; infinite for units that are not asked for, or come too late.
 
     Parameters
     ----------
@@ -82,21 +87,60 @@ def linear(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> tu
         The inputs.
     known
         Bounds on the preactivations of all layers before.
+    units
+        Which units to bound; None for all.
+    deadline
+        When to stop.
     """
-    layer = network.layers[len(known)]
-    upper = _upper(network, box, known, layer.dense(), layer.bias)
-    lower = -_upper(network, box, known, -layer.dense(), -layer.bias)
+    layer, steps = network.layers[len(known)], _steps(network, box, known)
+    wanted = np.arange(layer.units) if units is None else np.flatnonzero(units)
+    lower, upper = np.full(layer.units, -np.inf), np.full(layer.units, np.inf)
+    work = layer.inputs + sum(before.parameters for before in network.layers[: len(known)])
+    widest = max(before.units for before in network.layers[: len(known)])
+    size = max(min(_WORK // work, _ENTRIES // widest), 1)
+    for begin in range(0, len(wanted), size):
+        if deadline.passed:
+            break
+        some = wanted[begin : begin + size]
+        rows = layer.weight[some]
+        weight, bias = rows if isinstance(rows, np.ndarray) else np.asarray(rows.toarray()), layer.bias[some]
+        upper[some] = _upper(steps, box, weight, bias)
+        lower[some] = -_upper(steps, box, -weight, -bias)
     return lower, upper
 
 
-def _upper(network: Network, box: Box, known: list[tuple[Floats, Floats]], coefficients: Floats, constant: Floats) -> Floats:
-    """Upper bounds on coefficients @ (outputs of the last known layer) + constant."""
-    constant, error = constant.copy(), ROUNDOFF * np.abs(constant)
-    for number in range(len(known) - 1, -1, -1):
-        layer, (low, high) = network.layers[number], known[number]
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A layer to substitute, with what is known of its units: how large their outputs are, and the sums that make their preactivations."""
+
+    layer: Layer
+    line: Lines
+    largest: Floats
+    reach: float
+    inner: Floats
+    smallest: float
+
+
+def _steps(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> list[_Step]:
+    """The layers whose bounds are known, last one first."""
+    steps = list[_Step]()
+    for number, (low, high) in enumerate(known):
+        layer = network.layers[number]
         line = lines(layer, low, high)
         most = np.maximum(np.abs(line.upper_slope), np.abs(line.lower_slope))
         largest = np.maximum(np.abs(low), np.abs(high)) * np.maximum(most, 1.0)
+        reach = np.maximum(np.abs(box.lower), np.abs(box.upper)) if number == 0 else _reach(network, known, number - 1)
+        inner = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
+        sizes = np.abs(layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data)
+        steps.append(_Step(layer, line, largest, float(reach.sum()), inner, float(sizes.min(initial=np.inf, where=sizes > 0.0))))
+    return steps[::-1]
+
+
+def _upper(steps: list[_Step], box: Box, coefficients: Floats, constant: Floats) -> Floats:
+    """Upper bounds on coefficients @ (outputs of the last known layer) + constant."""
+    constant, error = constant.copy(), ROUNDOFF * np.abs(constant)
+    for step in steps:
+        layer, line, largest = step.layer, step.line, step.largest
         positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
         constant = constant + positive @ line.upper_offset
         error = error + gamma(layer.units) * (np.abs(coefficients) @ (line.upper_offset + largest) + np.abs(constant))
@@ -108,11 +152,11 @@ def _upper(network: Network, box: Box, known: list[tuple[Floats, Floats]], coeff
             error = error + lost(layer.units, coefficients, line.lower_slope) * largest.sum()
             error = error + lost(layer.units, coefficients, line.lower_offset)
         slopes = positive * line.upper_slope + negative * line.lower_slope
-        reach = np.maximum(np.abs(box.lower), np.abs(box.upper)) if number == 0 else _reach(network, known, number - 1)
         constant = constant + slopes @ layer.bias
-        inner = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
-        error = error + gamma(layer.units) * (np.abs(slopes) @ inner + np.abs(constant))
-        error = error + lost(layer.units, slopes, layer.bias) + lost(layer.units, slopes, layer.weight) * reach.sum()
+        error = error + gamma(layer.units) * (np.abs(slopes) @ step.inner + np.abs(constant))
+        error = error + lost(layer.units, slopes, layer.bias)
+        if np.isfinite(step.smallest):  # else it reads nothing
+            error = error + lost(layer.units, slopes, step.smallest) * step.reach
         coefficients = np.asarray(slopes @ layer.weight)
     positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper))

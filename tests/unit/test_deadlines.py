@@ -1,0 +1,110 @@
+"""Deadlines: stages end in time with what they have, and what is known never becomes worse."""
+
+import itertools
+import sys
+import time
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from tessella import Box, Layer, Network, OptionError, stability
+from tessella.kernel import deadline as module
+from tessella.kernel.deadline import NEVER, Deadline, default_memory
+from tessella.tightening import tighten
+from tessella.tightening.linear import linear
+
+
+def random_network(*sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    return Network.from_arrays(
+        [(rng.standard_normal((m, n)) / n**0.5, 0.3 * rng.standard_normal(m)) for n, m in itertools.pairwise(sizes)],
+        relu_output=True,
+    )
+
+
+def is_inside(tight, loose):
+    return all((a >= b).all() for a, b in zip(tight.lower, loose.lower, strict=True)) and all(
+        (a <= b).all() for a, b in zip(tight.upper, loose.upper, strict=True)
+    )
+
+
+def test_a_deadline_passes():
+    soon = Deadline.after(0.01)
+    assert not soon.passed
+    assert 0.0 < soon.part(0.5).left <= 0.005
+    time.sleep(0.02)
+    assert soon.passed
+    assert soon.left < 0.0
+    assert not NEVER.passed
+    assert NEVER.part(0.5) is NEVER
+
+
+def test_memory_is_a_quarter_of_what_there_is(tmp_path, monkeypatch):
+    whole = default_memory()
+    assert whole >= 1 << 20
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(module, "_LIMITS", (str(limit),))
+    limit.write_text("1048576\n")
+    assert default_memory() == 1048576 // 4
+    limit.write_text("max\n")
+    assert default_memory() >= whole
+
+
+@pytest.mark.parametrize("method", ["interval", "linear", "lp", "milp"])
+def test_without_time_bounds_are_no_worse_than_what_is_known(method):
+    network, box = random_network(4, 12, 12, 6), Box(-1, 1, dim=4)
+    for first in ("interval", "linear", "milp"):
+        known = stability(network, box, method=first)
+        late = stability(network, box, method=method, seconds=1e-9, known=known)
+        assert is_inside(late.bounds, known.bounds)
+        assert late.totals()["unstable"] <= known.totals()["unstable"]
+        ample = stability(network, box, method=method, known=known)
+        assert is_inside(ample.bounds, known.bounds)
+
+
+def test_units_for_which_there_was_no_time_are_counted():
+    network, box = random_network(4, 12, 12, 6), Box(-1, 1, dim=4)
+    late = stability(network, box, method="milp", seconds=1e-9)
+    assert late.bounds.unproved >= late.totals()["unstable"] - int(late.unstable[0].sum()) > 0
+    assert stability(network, box, method="milp").bounds.unproved == 0
+
+
+def test_bounds_of_another_network_are_refused():
+    network, box = random_network(4, 12, 6), Box(-1, 1, dim=4)
+    with pytest.raises(OptionError, match="another network"):
+        stability(network, box, known=stability(random_network(4, 12, 6, seed=1), box))
+    with pytest.raises(OptionError, match="another shape"):
+        tighten(network, box, known=tighten(random_network(4, 12, 7), box))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_linear_bounds_in_parts_are_those_of_all_at_once(sparse, monkeypatch):
+    network, box = random_network(5, 20, 15, 10), Box(-1, 1, dim=5)
+    if sparse:
+        network = Network(tuple(Layer(csr_array(layer.weight), layer.bias) for layer in network.layers))
+    bounds = tighten(network, box, method="linear")
+    known = list(zip(bounds.lower[:2], bounds.upper[:2], strict=True))
+    low, high = linear(network, box, known)
+    monkeypatch.setattr(sys.modules["tessella.tightening.linear"], "_WORK", 1)
+    some = np.arange(10) % 3 == 0
+    lower, upper = linear(network, box, known, some)
+    assert np.isinf(lower[~some]).all()
+    assert np.isinf(upper[~some]).all()
+    np.testing.assert_allclose(lower[some], low[some], rtol=1e-12)
+    np.testing.assert_allclose(upper[some], high[some], rtol=1e-12)
+    late = linear(network, box, known, None, Deadline.after(-1.0))
+    assert np.isinf(late).all()
+
+
+def test_only_undecided_units_of_wide_layers_are_bounded_again(monkeypatch):
+    network, box = random_network(4, 30, 30, 10, seed=3), Box(-0.2, 0.2, dim=4)
+    whole = stability(network, box, method="linear")
+    monkeypatch.setattr("tessella.tightening._MODERATE", 0)
+    part = stability(network, box, method="linear")
+    interval = stability(network, box, method="interval")
+    assert whole.totals()["unstable"] <= part.totals()["unstable"] < interval.totals()["unstable"]
+    points = network.preactivations(box.sample(500))
+    for low, high, values in zip(part.bounds.lower, part.bounds.upper, points, strict=True):
+        assert (values >= low).all()
+        assert (values <= high).all()
