@@ -151,3 +151,27 @@ def test_slices_say_what_is_counted():
         chosen = tessella.slice(net, domain=BOX, axes=(0,))
         assert chosen.network.counted is net.counted is counted
         assert dict(chosen.network.source.units) == dict(net.source.units)
+
+
+def compared(values):
+    """Which comparisons of overlapping windows of three, one apart, come out how: each window compares its first two values, and the larger with the third."""
+    starts = range(values.shape[1] - 2)
+    pairs = [values[:, at] > values[:, at + 1] for at in starts]
+    thirds = [values[:, at : at + 2].max(axis=1) > values[:, at + 2] for at in starts]
+    return np.stack(pairs + thirds, axis=1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_windows_that_overlap_have_no_slivers_from_rounding(seed):
+    """Where a > b and b > c, c is not larger than a: not in a sliver either that rounding would make of lines through one point."""
+    rng = np.random.default_rng(seed)
+    trace = Trace((2,))
+    first, second = rng.standard_normal((4, 2)), rng.standard_normal((5, 2))
+    scores = trace.multiply(first, trace.input)
+    larger = maximum(trace, scores.take(np.arange(2)), scores.take(np.arange(2, 4)))
+    values = trace.multiply(second, larger).reshape((1, 1, 5))
+    net = trace.network(dense(trace, pool_maximum(trace, values, [3], Window([1], [(0, 0)], [1])), 1, rng))
+    points = rng.uniform(-1, 1, (50_000, 2))
+    seen = (points @ first.T)[:, :2], (points @ first.T)[:, 2:]
+    shown = np.column_stack([seen[0] > seen[1], compared(np.maximum(*seen) @ second.T)])
+    assert tessella.count(net, BOX).exact == len(np.unique(shown, axis=0))

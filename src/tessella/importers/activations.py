@@ -107,6 +107,8 @@ def largest(trace: Trace, tensor: Tensor, groups: Ints) -> Tensor:
         raise UnsupportedModel(msg)
     kind = MAXIMUM if groups.shape[1] == 2 else COMPARISON
     values = tensor.reshape((-1,))
+    if not _exact_differences(values, groups):
+        values = trace.kept(values)
     while groups.shape[1] > 1:
         odd = groups.shape[1] % 2
         left, right = groups[:, 0::2], np.pad(groups[:, 1::2], ((0, 0), (0, odd)), constant_values=-1)
@@ -133,6 +135,22 @@ def largest_along(trace: Trace, tensor: Tensor, axes: "list[int]", *, keepdims: 
     outer = groups.shape[: groups.ndim - len(gone)]
     shape = tuple(1 if axis in gone else size for axis, size in enumerate(tensor.shape)) if keepdims else outer
     return largest(trace, tensor, groups.reshape(int(np.prod(outer)), -1)).reshape(shape)
+
+
+def _exact_differences(tensor: Tensor, groups: Ints) -> bool:
+    """Whether comparisons that depend on each other do so in spite of rounding.
+
+    Groups that overlap may compare a with b, b with c, and a with c.  If the weights of these differences were rounded, each in its own way, all of a > b > c > a
+    would hold in a sliver that the model does not have.  Differences of single units times the same number are not rounded.
+    """
+    members = groups[groups >= 0]
+    if groups.shape[1] == 2 or np.unique(members).size == members.size:
+        return True
+    read = sum((np.diff(matrix.indptr) for matrix in tensor.terms.values()), np.zeros(tensor.size, dtype=np.int64))
+    factors = sum((np.asarray(matrix.sum(axis=1)).ravel() for matrix in tensor.terms.values()), np.zeros(tensor.size))
+    filled = np.where(groups >= 0, groups, groups[:, :1])
+    alike = all((values[filled] == values[filled[:, :1]]).all() for values in (factors, tensor.constant))
+    return alike and bool((read[members] <= 1).all())
 
 
 def _without_gaps(groups: Ints) -> Ints:

@@ -280,6 +280,10 @@ class Trace:
         """The same values, to be read in a later layer too: as units of their own, if these are fewer than what the values are computed from."""
         return tensor if sum(signal.size for signal in tensor.terms) <= tensor.size else self._signal(tensor, junction=True)
 
+    def kept(self, tensor: Tensor) -> Tensor:
+        """The same values as units of their own, so that what is computed of them is computed of the same rounded numbers."""
+        return self._signal(tensor)
+
     def add(self, left: Tensor, right: Tensor) -> Tensor:
         """Add two branches, broadcasting."""
         shape = broadcast_shapes(left.shape, right.shape)
