@@ -218,7 +218,7 @@ def stability(found: Stability | Analysis, *, ax: Axes | None = None) -> Figure:
 def unit_shares(known: Stability) -> list[Floats]:
     """For every layer's ReLUs, the part of the range of the preactivation that is positive: 0 if stably inactive, 1 if stably active."""
     shares = list[Floats]()
-    for number, layer in enumerate(known.network.layers):
+    for number, layer in enumerate(known.network.outline):
         low, high = known.bounds.lower[number][layer.rectified], known.bounds.upper[number][layer.rectified]
         width = np.where(high > low, high - low, 1.0)
         inside = np.clip(np.maximum(high, 0.0) / width, 0.0, 1.0)

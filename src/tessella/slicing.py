@@ -13,7 +13,7 @@ domain on the slice is rounded inward where it must be rounded, so it lies in th
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -47,6 +47,8 @@ class Slice:
         The network that was sliced, and its domain; None if it was given none.
     axes
         The inputs that the coordinates are; empty if the slice was given by points.
+    points
+        The coordinates of these points; none if it was given by axes.
     """
 
     network: Network
@@ -56,6 +58,7 @@ class Slice:
     whole: Network
     within: Domain | None = None
     axes: tuple[int, ...] = ()
+    points: Floats | None = None
 
     @property
     def dim(self) -> int:
@@ -147,7 +150,10 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
         raise OptionError(msg)
     places = _checked_points(points, network.input_dim)
     origin, basis = _through(places)
-    return _made(network, domain if domain is not None else places, origin, basis, ())
+    found = _made(network, domain if domain is not None else places, origin, basis, ())
+    marks = found.coordinates(places)
+    marks.flags.writeable = False
+    return replace(found, points=marks)
 
 
 DEFAULT_SEED = 0

@@ -9,7 +9,7 @@ from typing import Any
 from tessella.errors import MissingPackage
 
 _MOST = 20  # rows of a table in a notebook
-_POWER = re.compile(r"2\^([-\d.]+)")
+_POWER = re.compile(r"\b2\^([-\d.]*\d|[a-z]\b)")
 _DARK = "--ink: #e7e9ea; --soft: #9ba7b0; --line: #3a434b;"
 _STYLE = f"""
 .tessella {{ --ink: #1f2933; --soft: #5b6873; --line: #d5dade; color: var(--ink); font: 13px/1.45 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }}

@@ -13,6 +13,7 @@ import pytest
 
 import tessella
 from tessella import Box, Network, OptionError, Polytope, report
+from tessella.examples import boundary
 
 
 def random_network(sizes, seed=0):
@@ -181,3 +182,115 @@ def test_files_that_cannot_be_written_or_read_are_named(tmp_path):
         report.write(tmp_path / "no" / "report.html", FOUND)
     with pytest.raises(tessella.FileError, match="cannot be read"):
         report.Provenance.of(tmp_path / "none.onnx")
+
+
+def test_the_page_says_what_a_region_is():
+    text = " ".join(report.page(FOUND).split())
+    assert "Such a tile is a <em>linear region</em>" in text
+
+
+def test_an_exact_count_is_a_sentence():
+    small = random_network((2, 3, 1))
+    found = tessella.analyze(small, (-1, 1), seconds=5)
+    drawings = [attributes for tag, attributes in Reader(report.page(found)).elements if tag == "svg"]
+    assert [drawing["class"] for drawing in drawings] == ["wide", "narrow"]  # of the units alone
+    assert f"Exactly <strong>{found.exact}</strong> linear regions, proved." in report.page(found)
+
+
+def _at(network, point):
+    return int(np.argmax(network(point)))
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 4])
+def test_the_decision_changes_where_the_largest_output_does(outputs):
+    network = random_network((2, 7, outputs), seed=outputs)
+    found = tessella.polygons(network, Box(-1, 1, dim=2))
+    pieces = boundary(found)
+    assert len(pieces)
+    decide = (lambda point: bool(network(point)[0] > 0)) if outputs == 1 else (lambda point: _at(network, point))
+    for start, end in pieces:  # across each piece the decision is another one
+        across = np.array([start[1] - end[1], end[0] - start[0]])
+        if np.hypot(*across) > 1e-3:
+            step, middle = 1e-6 * across / np.hypot(*across), (start + end) / 2
+            assert decide(middle + step) != decide(middle - step)
+    rng = np.random.default_rng(1)
+    for start, end in rng.uniform(-1, 1, (200, 2, 2)):  # and whoever walks from one decision to another crosses one
+        if decide(start) != decide(end):
+            assert any(_cross(start, end, *piece) for piece in pieces)
+
+
+def _cross(a, b, c, d):
+    def side(p, q, r):
+        return (q[0] - p[0]) * (r[1] - p[1]) - (q[1] - p[1]) * (r[0] - p[0])
+
+    return side(a, b, c) * side(a, b, d) <= 1e-9 and side(c, d, a) * side(c, d, b) <= 1e-9
+
+
+def test_the_decision_on_a_line():
+    network = random_network((1, 6, 3), seed=9)
+    places = boundary(tessella.polygons(network, Box(-3, 3, dim=1))).reshape(-1)
+    x = np.linspace(-3, 3, 20_001)
+    changes = np.flatnonzero(np.diff(np.argmax(network(x[:, None]), axis=1)))
+    assert len(places) == len(changes)
+    np.testing.assert_allclose(np.sort(places), x[changes], atol=1e-3)
+
+
+def test_the_plane_goes_through_three_of_the_data_of_different_classes():
+    rng = np.random.default_rng(0)
+    data = rng.uniform(-1, 1, (20, 5))
+    labels = [0] * 8 + [1] * 8 + [2] * 4
+    explorer = report.explore(NETWORK, CUBE, data=data, labels=labels)
+    assert explorer.where == "The plane through examples 0 (class 0), 8 (class 1) and 16 (class 2) of the data."
+    np.testing.assert_allclose(explorer.slice.lift(explorer.places), data[[0, 8, 16]], atol=1e-12)
+    record = data_of(report.page(analysed(NETWORK, CUBE, proved_lower=1, probable_lower=1, upper=2**15), shown=explorer))
+    assert record["classes"] == ["0", "1", "2"]
+    places = np.frombuffer(base64.b64decode(record["points"]), dtype="<f4").reshape(-1, 2) + record["base"]
+    np.testing.assert_allclose(places, explorer.places, atol=1e-6)
+    unlabelled = report.explore(NETWORK, CUBE, data=data)
+    assert unlabelled.where == "The plane through examples 0, 1 and 2 of the data."
+    assert unlabelled.boundary is not None
+    assert report.explore(NETWORK, CUBE).boundary is None
+
+
+def test_points_of_a_slice_that_was_asked_for_are_marked():
+    points = np.array([[0.0] * 5, [0.5] * 5, [0.5, 0, 0, 0, 0.0]])
+    explorer = report.explore(NETWORK, CUBE, slice=tessella.slice(NETWORK, points, CUBE))
+    np.testing.assert_allclose(explorer.slice.lift(explorer.places), points, atol=1e-12)
+    assert report.explore(NETWORK, CUBE).examples is None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"labels": [1]}, "labels are those of data"),
+        ({"data": [[0.0] * 4]}, "with 5 inputs each"),
+        ({"data": [[0.0] * 5], "labels": [1, 2]}, "1 examples and 2 labels"),
+        ({"data": [[np.nan] * 5]}, "not finite"),
+        ({"data": [["x"] * 5]}, "cannot be read as numbers"),
+        ({"data": [[0.0] * 5] * 3}, "span no plane"),
+        ({"data": np.zeros((60, 5)), "labels": range(60)}, "at most 50 classes"),
+    ],
+)
+def test_data_that_cannot_be_shown_are_refused(given, words):
+    with pytest.raises(OptionError, match=words):
+        report.explore(NETWORK, CUBE, **given)
+
+
+def test_several_networks_are_compared():
+    found = {
+        name: analysed(random_network((5, width, 3)), CUBE, proved_lower=1, probable_lower=1, upper=2**width)
+        for name, width in (("<b>", 4), ("other", 6))
+    }
+    ranking = tessella.rank(found)
+    text = report.page(ranking, provenance={"other": report.Provenance("other.onnx", "ab" * 32)})
+    reader = Reader(text)
+    assert sum(tag == "script" for tag, _ in reader.elements) == 3
+    assert "".join(reader.texts["h1"]) == "2 networks compared"
+    assert not any(tag == "b" for tag, _ in reader.elements)
+    assert "ab" * 32 in text
+    names = [attributes["id"] for _, attributes in reader.elements if "id" in attributes]
+    assert len(names) == len(set(names))
+    with pytest.raises(OptionError, match="there is no 'third' in this ranking"):
+        report.page(ranking, provenance={"third": report.Provenance()})
+    with pytest.raises(OptionError, match="give a dictionary"):
+        report.page(ranking, provenance=report.Provenance())

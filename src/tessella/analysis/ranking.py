@@ -81,6 +81,13 @@ class Ranking(Result):
         """From most to fewest."""
         return tuple(self.analyses)
 
+    def analysis(self, name: str) -> Analysis:
+        """What is known of one network."""
+        if name not in self.analyses:
+            msg = f"there is no {name!r} in this ranking; it has {', '.join(self.names)}"
+            raise OptionError(msg)
+        return self.analyses[name]
+
     def between(self, one: str, other: str) -> Comparison:
         """What is known of a pair."""
         for each in self.comparisons:
@@ -103,7 +110,7 @@ class Ranking(Result):
                     "network": name,
                     "proved_lower": known.proved_lower,
                     "probable_lower": known.probable_lower,
-                    "estimate": known.mean,
+                    "estimate": None if known.maps_interval is None else known.mean,
                     "upper": known.upper,
                     "more_than_the_next": None if pair is None else str(pair.verdict),
                     "p_value": None if pair is None else pair.p_value,

@@ -11,12 +11,14 @@ import numpy.typing as npt
 from tessella.domain import Box, Domain, Polytope
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
+from tessella.examples import Examples, boundary, examples
 from tessella.listing.polygons import Polygons, polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
 from tessella.options import check_progress, check_whole
 from tessella.progress import found_so_far, with_bar
 from tessella.slicing import DEFAULT_PLANE, Slice, default_plane
+from tessella.slicing import slice as tessella_slice
 
 LIMIT = 20_000  # regions; a page of some megabytes, which browsers draw at once
 _HALVINGS = 40
@@ -40,6 +42,10 @@ class Explorer:
         Which slice this is, in words.
     share
         How wide the part that is shown is, as a part of the slice; 1 if it is the whole.
+    examples, places
+        Inputs that lie there, and where; None for none.
+    boundary
+        Where the network's decision changes; None if no data were given.
     """
 
     network: Network
@@ -48,6 +54,9 @@ class Explorer:
     polygons: Polygons
     where: str
     share: float = 1.0
+    examples: Examples | None = None
+    places: Floats | None = None
+    boundary: Floats | None = None
 
     @property
     def note(self) -> str:
@@ -59,11 +68,13 @@ class Explorer:
 
 
 @with_bar(found_so_far)
-def explore(
+def explore(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
     *,
     slice: Slice | None = None,  # noqa: A002  it is one
+    data: npt.ArrayLike | None = None,
+    labels: npt.ArrayLike | None = None,
     limit: int = LIMIT,
     progress: Callable[[int], None] | bool | None = None,
 ) -> Explorer:
@@ -74,8 +85,10 @@ def explore(
     network, domain
         Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     slice
-        A plane or line; None for the whole if there are one or two free inputs, and else for the plane through the centre of the domain and
-        two corners of its box that are drawn with a fixed seed.
+        A plane or line; None for the whole if there are one or two free inputs.  Else it is the plane through three of the data, of different
+        classes if there are labels; without data the one through the centre of the domain and two corners of its box that are drawn with a fixed seed.
+    data, labels
+        Examples to show, one row each, and their classes.  With data the picture shows where the network's decision changes, too.
     limit
         The most regions to show.  If there are more, a smaller part around the centre is shown.
     progress
@@ -84,20 +97,44 @@ def explore(
     check_whole(limit, "limit", "the picture of a report", of="regions")
     tell = check_progress(progress, "the picture of a report", "the number of regions found")
     network, domain = enter(network, domain)
-    chosen, where = slice, ""
-    if slice is not None:
-        if not (slice.whole == network and slice.within == domain):
-            msg = "the slice is one of another network or domain; make it with tessella.slice(network, points, domain)"
-            raise OptionError(msg)
-        text = slice.describe()
-        where = f"{text[0].upper()}{text[1:]}, as asked."
-    elif domain.free_dim > 2:
-        chosen, where = default_plane(network, domain), f"{DEFAULT_PLANE}."
-    else:
-        where = "All inputs of the network."
+    if labels is not None and data is None:
+        msg = "labels are those of data; give the data, too"
+        raise OptionError(msg)
+    given = None if data is None else examples(network, data, labels)
+    chosen, where = _chosen(network, domain, slice, given)
     part, whole = (network, domain) if chosen is None else (chosen.network, chosen.domain)
     found, share = _largest(part, whole, limit, tell)
-    return Explorer(network, domain, chosen, found, where, share)
+    seen, places = _seen(given, chosen if slice or given else None, domain)
+    edge = None if given is None else boundary(found)
+    return Explorer(network, domain, chosen, found, where, share, seen, places, edge)
+
+
+def _chosen(network: Network, domain: Domain, asked: Slice | None, given: Examples | None) -> tuple[Slice | None, str]:
+    """The slice to show, and which it is in words."""
+    if asked is not None:
+        if not (asked.whole == network and asked.within == domain):
+            msg = "the slice is one of another network or domain; make it with tessella.slice(network, points, domain)"
+            raise OptionError(msg)
+        text = asked.describe()
+        return asked, f"{text[0].upper()}{text[1:]}, as asked."
+    if domain.free_dim <= 2:
+        return None, "All inputs of the network."
+    if given is None:
+        return default_plane(network, domain), f"{DEFAULT_PLANE}."
+    numbers = given.three()
+    names = [f"{number}{'' if given.labels is None else f' (class {given.labels[number]})'}" for number in numbers]
+    return tessella_slice(
+        network, given.inputs[numbers], domain
+    ), f"The plane through examples {', '.join(names[:2])} and {names[2]} of the data."
+
+
+def _seen(given: Examples | None, chosen: Slice | None, domain: Domain) -> tuple[Examples | None, Floats | None]:
+    """The examples that lie on the picture; else the points that the slice was asked to go through."""
+    if given is not None:
+        return given.on(chosen, domain.box.free)
+    if chosen is None or chosen.points is None:
+        return None, None
+    return Examples(chosen.lift(chosen.points)), chosen.points
 
 
 def _largest(network: Network, whole: Domain, limit: int, progress: Callable[[int], None] | None) -> tuple[Polygons, float]:
@@ -155,14 +192,30 @@ def record(shown: Explorer) -> dict[str, Any]:
         "slopes": _encoded(np.sqrt((matrices**2).sum(axis=(1, 2))), "<f4"),
         "tiles": _encoded(tiles(found), "u1"),
         "palette": tile_colours(),
+        "areas": _encoded(found.areas, "<f4"),
+        **_examples(shown, base),
     }
+
+
+def _examples(shown: Explorer, base: Floats) -> dict[str, Any]:
+    """Inputs on the picture, and where the decision changes."""
+    record: dict[str, Any] = {}
+    if shown.examples is not None and shown.places is not None:
+        record["points"] = _encoded(shown.places - base, "<f4")
+        record["classes"] = shown.examples.classes
+        record["kinds"] = _encoded(shown.examples.numbers, "u1")
+    if shown.boundary is not None:
+        record["boundary"] = _encoded(shown.boundary - base, "<f4")
+    return record
 
 
 def names(shown: Explorer) -> list[str]:
     """What the coordinates are called."""
     if shown.slice is not None:
         axes = shown.slice.axes
-        return [f"input {axis}" for axis in axes] or ["the distance along direction 1", "along direction 2"][: shown.slice.dim]
+        return [f"input {axis}" for axis in axes] or [
+            f"the distance along direction {number + 1}" for number in range(shown.slice.dim)
+        ]
     return [f"input {axis}" for axis in np.flatnonzero(shown.polygons.domain.box.free).tolist()]
 
 

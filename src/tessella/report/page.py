@@ -6,22 +6,23 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from tessella._version import __version__
+from tessella.analysis.ranking import Ranking
 from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
 from tessella.files import writing
 from tessella.report import pictures
-from tessella.report.explorer import Explorer, explore, names, record
+from tessella.report.explorer import Explorer, explore, record
 from tessella.result import Counted, Side, Status, format_confidence, format_count, format_duration, format_estimate, shown
 from tessella.tables import html_table, marked_up
 
@@ -58,9 +59,11 @@ class Provenance:
         return cls(Path(path).name, digest, tuple(command), datetime.now(UTC))
 
 
-def write(
-    path: str | os.PathLike[str], found: Analysis, *, shown: Explorer | None = None, provenance: Provenance | None = None
-) -> None:
+Shown: TypeAlias = Explorer | Mapping[str, Explorer] | None
+Past: TypeAlias = Provenance | Mapping[str, Provenance] | None
+
+
+def write(path: str | os.PathLike[str], found: Analysis | Ranking, *, shown: Shown = None, provenance: Past = None) -> None:
     """Write a report to a file.
 
     Parameters
@@ -68,18 +71,18 @@ def write(
     path
         The file, such as ``report.html``.
     found
-        What `tessella.analyze` returned.
+        What `tessella.analyze` returned; or what `tessella.rank` did, for a report that compares several networks.
     shown
-        What `explore` returned; by default the whole network, or a slice chosen for it.
+        What `explore` returned, by name if there are several networks; by default the whole network, or a slice chosen for it.
     provenance
-        Where the model comes from.
+        Where the model comes from, by name if there are several.
     """
     text = page(found, shown=shown, provenance=provenance)
     with writing(path) as file:
         file.write(text.encode())
 
 
-def page(found: Analysis, *, shown: Explorer | None = None, provenance: Provenance | None = None) -> str:
+def page(found: Analysis | Ranking, *, shown: Shown = None, provenance: Past = None) -> str:
     """A report as one self-contained HTML page; the parameters are those of `write`.
 
     Examples
@@ -90,35 +93,121 @@ def page(found: Analysis, *, shown: Explorer | None = None, provenance: Provenan
     >>> "exactly 4" in text, "http://" in text.replace("http://www.w3.org/2000/svg", "")
     (True, False)
     """
-    explorer = shown if shown is not None else explore(found.network, found.domain)
-    if not (explorer.network == found.network and explorer.domain == found.domain):
+    if isinstance(found, Analysis):
+        explorers, pasts = _by_name("", shown), _by_name("", provenance)
+        past = pasts.get("") or Provenance(made=datetime.now(UTC))
+        name = past.model or found.network.shape
+        return _assembled(name, found, "Linear regions of a ReLU network", "", [_Part(name, found, explorers.get(""), past)])
+    explorers, pasts = _by_name(None, shown), _by_name(None, provenance)
+    for given in (*explorers, *pasts):
+        found.analysis(given)  # names what is unknown
+    made = Provenance(made=datetime.now(UTC))
+    parts = [_Part(name, one, explorers.get(name), pasts.get(name) or made) for name, one in found.analyses.items()]
+    several = f"{len(parts)} networks compared"
+    return _assembled(several, parts[0].found, "Linear regions of ReLU networks", _comparison(found), parts)
+
+
+def _by_name(name: str | None, given: Any) -> Mapping[str, Any]:
+    """What was given for each network; without names there is one."""
+    if given is None or isinstance(given, Mapping):
+        return cast("Mapping[str, Any]", given or {})
+    if name is None:
+        msg = "several networks are compared: give a dictionary, with one entry for each name"
+        raise OptionError(msg)
+    return {name: given}
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One network of a page."""
+
+    name: str
+    found: Analysis
+    shown: Explorer | None
+    past: Provenance
+
+
+def _assembled(name: str, first: Analysis, kind: str, comparison: str, parts: Sequence[_Part]) -> str:
+    """The page, from its networks."""
+    models, data = list[str](), list[str]()
+    for number, part in enumerate(parts, start=1):
+        suffix = "" if number == 1 else f"-{number}"
+        text, explored = _model(part, suffix, named=len(parts) > 1)
+        models.append(text)
+        data.append(f'<script type="application/json" id="data{suffix}">{explored}</script>')
+    shape = f"{first.network.shape}, {first.network.relus:,} ReLUs, inputs" if len(parts) == 1 else "Inputs"
+    return _filled(
+        "page.html",
+        {
+            "title": escape(f"{name}: linear regions"),
+            "kind": kind,
+            "name": escape(name),
+            "subtitle": escape(f"{shape} from {first.domain.describe()}"),
+            "comparison": comparison,
+            "models": "\n".join(models),
+            "data": "\n".join(data),
+            "style": _asset("style.css"),
+            "script": _asset("explorer.js"),
+        },
+    )
+
+
+def _model(part: _Part, suffix: str, *, named: bool) -> tuple[str, str]:
+    """What the page says of one network, and the data of its picture."""
+    explorer = part.shown if part.shown is not None else explore(part.found.network, part.found.domain)
+    if not (explorer.network == part.found.network and explorer.domain == part.found.domain):
         msg = "what is shown is of another network or domain than what was analysed"
         raise OptionError(msg)
-    past = provenance or Provenance(made=datetime.now(UTC))
-    found = _with_slice(found, explorer)
-    name = past.model or found.network.shape
+    found = _with_slice(part.found, explorer)
     known = found.stability
-    parts = {
-        "title": escape(f"{name}: linear regions"),
-        "name": escape(name),
-        "subtitle": escape(f"{found.network.shape}, {found.network.relus:,} ReLUs, inputs from {found.domain.describe()}"),
-        "answer": _answer(found),
-        "stopped": _stopped(found),
-        "bracket": _scrolled(pictures.bracket(found)),
-        "bounds": _bounds(found),
-        "choices": escape(found.choices),
-        "stability": "<p>Nothing is known of the units.</p>" if known is None else _scrolled(pictures.stability(known)),
-        "units": "" if known is None else _units(found),
-        "where": escape(explorer.where),
-        "note": escape(explorer.note),
-        "axes": escape(" and ".join(names(explorer))),
-        "steps": _steps(found.steps),
-        "provenance": _provenance(found, past),
-        "data": _safe_json(record(explorer)),
-        "style": _asset("style.css"),
-        "script": _asset("explorer.js"),
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match.group(1)], _asset("page.html"))
+    title = f'<h2 class="model">{escape(part.name)} <span>{escape(found.network.shape)}</span></h2>\n' if named else ""
+    text = _filled(
+        "model.html",
+        {
+            "suffix": suffix,
+            "title": title,
+            "answer": _answer(found),
+            "stopped": _stopped(found),
+            "bracket": "" if found.exact is not None else _scrolled(pictures.bracket(found)),
+            "bounds": _bounds(found),
+            "choices": marked_up(found.choices),
+            "stability": "<p>Nothing is known of the units.</p>" if known is None else _scrolled(pictures.stability(known)),
+            "units": "" if known is None else _units(found),
+            "where": escape(explorer.where),
+            "note": escape(explorer.note),
+            "steps": _steps(found.steps),
+            "provenance": _provenance(found, part.past),
+        },
+    )
+    return text, _safe_json(record(explorer))
+
+
+def _comparison(found: Ranking) -> str:
+    """Which network has more: all brackets on one scale, and how sure each step down is."""
+    heads = ["network", "at least, proved", "at least", "about", "at most, proved", "more than the next"]
+    rows = list[list[str]]()
+    for row, one in zip(found.rows(), found.analyses.values(), strict=True):
+        lower = [format_count(value, Side.LOWER) for value in (one.proved_lower, one.probable_lower)]
+        about = "-" if one.mean is None or one.maps_interval is None else format_estimate(one.mean, one.maps_interval)
+        rows.append([row["network"], *lower, about, format_count(one.upper, Side.UPPER), _step(row)])
+    table = _scrolled(html_table(heads, rows, numbers=range(1, 5)))
+    note = f"All probable bounds hold at once with {format_confidence(found.confidence)} confidence."
+    drawn = _scrolled(pictures.brackets(found.analyses))
+    return f'<section aria-labelledby="compared"><h2 id="compared">Which has more</h2>\n{drawn}{table}<p class="small">{note}</p></section>'
+
+
+def _step(row: Mapping[str, Any]) -> str:
+    """How sure it is that a network has more regions than the next one."""
+    if row["more_than_the_next"] is None:
+        return ""
+    value = "" if row["p_value"] is None else f", p = {row['p_value']:.2g}"
+    words = {"equal": "as many, proved", "undecided": "undecided"}
+    return words.get(row["more_than_the_next"], f"yes, {row['more_than_the_next']}") + value
+
+
+def _filled(asset: str, parts: Mapping[str, str]) -> str:
+    """A template with its places filled."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match.group(1)], _asset(asset))
 
 
 def _asset(name: str) -> str:

@@ -1,75 +1,142 @@
 """The drawings of a report, as SVG that takes its colours from the page."""
 
+import re
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from tessella.analysis.result import Analysis
 from tessella.plot import unit_shares
-from tessella.result import Side, format_confidence, format_count, maps
+from tessella.result import Side, format_confidence, format_count, format_estimate, maps
 from tessella.stability import Stability
 
 _WIDE, _NARROW = 720.0, 340.0  # pixels of a screen, and of a phone: the page shows one of the two
+_LETTER = 6.3  # how wide one is, about
 _MOST_UNITS = 512  # of a layer that are drawn one by one; more are put together
+
+
+class _Label(NamedTuple):
+    """Text at a place of a scale, as far left or right as it must be to stay inside."""
+
+    start: float
+    text: str
+
+    @property
+    def end(self) -> float:
+        """Where it ends, at most."""
+        return self.start + _LETTER * len(self.text)
+
+    @classmethod
+    def at(cls, place: float, text: str, room: float) -> Self:
+        """Around a place, within the picture."""
+        width = _LETTER * len(text)
+        return cls(max(2.0, min(place - width / 2.0, room - 2.0 - width)), text)
+
+    def drawn(self, height: float) -> str:
+        """As SVG."""
+        return f'<text x="{self.start:.1f}" y="{height:g}" class="value">{_raised(self.text)}</text>'
 
 
 def bracket(found: Analysis) -> str:
     """The bracket on a scale of powers of two, for wide screens and for narrow ones."""
-    return _bracket(found, _WIDE) + _bracket(found, _NARROW)
+    return _brackets({"": found}, _WIDE) + _brackets({"": found}, _NARROW)
 
 
-def _bracket(found: Analysis, room: float) -> str:
-    low, high = maps(found.proved_lower), maps(found.upper)
+def brackets(found: Mapping[str, Analysis]) -> str:
+    """Several of them on one scale."""
+    return _brackets(found, _WIDE) + _brackets(found, _NARROW)
+
+
+def _brackets(found: Mapping[str, Analysis], room: float) -> str:
+    low, high = min(maps(one.proved_lower) for one in found.values()), max(maps(one.upper) for one in found.values())
     left, right = (low - 1.0, high + 1.0) if high - low < 2.0 else (low - 0.03 * (high - low), high + 0.03 * (high - low))
     left = max(left, -0.5)
 
     def x(power: float) -> float:
         return 20.0 + (room - 40.0) * (power - left) / (right - left)
 
-    parts = [f'<line class="axis" x1="20" x2="{room - 20:g}" y1="92" y2="92"/>']
+    parts, words, height = list[str](), list[str](), 4.0
+    for name, one in found.items():
+        if name:
+            height += 18.0
+            parts.append(f'<text x="2" y="{height:g}" class="name">{escape(name)}</text>')
+        drawn, height = _one(one, x, room, height)
+        parts += drawn
+        words.append(f"{name}{': ' if name else ''}{_in_words(one)}")
+    base = height + 12.0
+    parts.append(f'<line class="axis" x1="20" x2="{room - 20:g}" y1="{base:g}" y2="{base:g}"/>')
     parts += [
-        f'<line class="axis" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="92" y2="97"/>'
-        f'<text class="tick" x="{x(tick):.1f}" y="112" text-anchor="middle">2<tspan dy="-5" font-size="9">{tick}</tspan></text>'
+        f'<line class="axis" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{base:g}" y2="{base + 5:g}"/>'
+        f'<text class="tick" x="{x(tick):.1f}" y="{base + 20:g}" text-anchor="middle">{_raised(f"2^{tick}")}</text>'
         for tick in _ticks(left, right, most=int(room / 55.0))
     ]
+    parts.append(f'<text class="tick" x="{room / 2:g}" y="{base + 38:g}" text-anchor="middle">number of regions</text>')
+    return _svg(room, base + 44.0, parts, " ".join(words))
+
+
+def _one(found: Analysis, x: Callable[[float], float], room: float, height: float) -> tuple[list[str], float]:
+    """One bar with its labels: bounds above it, the estimate below; and where it ends."""
+    low, high = x(maps(found.proved_lower)), x(maps(found.upper))
     if found.exact is not None:
-        place = x(high)
-        parts.append(f'<path class="exact" d="M{place:.1f} 50l9 10-9 10-9-10z"/>')
-        parts.append(
-            f'<text x="{place:.1f}" y="38" text-anchor="middle" class="value">exactly {format_count(found.exact)}</text>'
-        )
-        return _svg(room, 130.0, parts, f"Exactly {format_count(found.exact)} regions, proved.")
-    parts.append(f'<rect class="proved" x="{x(low):.1f}" y="48" width="{x(high) - x(low):.1f}" height="24" rx="3"/>')
-    parts.append(_label(x(low), "start", 38.0, f"≥ {format_count(found.proved_lower, Side.LOWER)} proved"))
-    parts.append(_label(x(high), "end", 38.0, f"≤ {format_count(found.upper, Side.UPPER)} proved"))
-    words = [
-        f"Between {format_count(found.proved_lower, Side.LOWER)} and {format_count(found.upper, Side.UPPER)} regions, proved"
-    ]
+        label = _Label.at(high, f"exactly {format_count(found.exact)}", room)
+        top = height + 24.0
+        mark = f'<path class="exact" d="M{high:.1f} {top:g}l9 10-9 10-9-10z"/>'
+        return [label.drawn(height + 16.0), mark], top + 22.0
+    above = [(low, f"at least {format_count(found.proved_lower, Side.LOWER)}, proved")]
+    sure = found.probable_lower > found.proved_lower
+    place = x(maps(found.probable_lower))
+    if sure:
+        text = f"at least {format_count(found.probable_lower, Side.LOWER)}, {format_confidence(found.confidence)} sure"
+        above.append((place, text))
+    above.append((high, f"at most {format_count(found.upper, Side.UPPER)}, proved"))
+    lines = _in_lines([_Label.at(at, text, room) for at, text in above])
+    parts = [label.drawn(height + 15.0 * (number + 1)) for number, line in enumerate(lines) for label in line]
+    top = height + 15.0 * len(lines) + 8.0
+    parts.append(f'<rect class="proved" x="{low:.1f}" y="{top:g}" width="{high - low:.1f}" height="24" rx="3"/>')
+    if sure:
+        parts.append(f'<line class="probable" x1="{place:.1f}" x2="{place:.1f}" y1="{top - 5:g}" y2="{top + 29:g}"/>')
+    if found.mean is None or found.maps_interval is None:
+        return parts, top + 30.0
+    place, ends = x(maps(found.mean)), [x(power) for power in found.maps_interval]
+    about = f"about {format_estimate(found.mean, found.maps_interval)}, estimated"
+    parts.append(f'<line class="spread" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" y1="{top + 12:g}" y2="{top + 12:g}"/>')
+    parts.append(f'<circle class="estimate" cx="{place:.1f}" cy="{top + 12:g}" r="6"/>')
+    parts.append(_Label.at(place, about, room).drawn(top + 46.0))
+    return parts, top + 50.0
+
+
+def _in_lines(labels: Sequence[_Label]) -> list[list[_Label]]:
+    """Labels in as few lines as it takes that none touches another."""
+    lines = list[list[_Label]]()
+    for label in labels:
+        free = [line for line in lines if all(one.end + _LETTER < label.start or label.end + _LETTER < one.start for one in line)]
+        if free:
+            free[0].append(label)
+        else:
+            lines.append([label])
+    return lines
+
+
+def _in_words(found: Analysis) -> str:
+    """The bracket as a sentence, for those who do not see it."""
+    if found.exact is not None:
+        return f"Exactly {format_count(found.exact)} regions, proved."
+    low, high = format_count(found.proved_lower, Side.LOWER), format_count(found.upper, Side.UPPER)
+    words = [f"Between {low} and {high} regions, proved"]
     if found.probable_lower > found.proved_lower:
-        place, sure = x(maps(found.probable_lower)), f"{format_confidence(found.confidence)} sure"
-        parts.append(f'<line class="probable" x1="{place:.1f}" x2="{place:.1f}" y1="42" y2="78"/>')
-        words.append(
-            f"at least {format_count(found.probable_lower, Side.LOWER)} with {format_confidence(found.confidence)} confidence"
-        )
-        parts.append(
-            _label(
-                place,
-                "end" if place > room / 2.0 else "start",
-                16.0,
-                f"≥ {format_count(found.probable_lower, Side.LOWER)}, {sure}",
-            )
-        )
-    if found.mean is not None:
-        place = x(maps(found.mean))
-        parts.append(
-            f'<circle class="estimate" cx="{place:.1f}" cy="60" r="6"><title>about {format_count(found.mean)}, estimated</title></circle>'
-        )
-        words.append(f"about {format_count(found.mean)} by estimate")
-    return _svg(room, 130.0, parts, "; ".join(words) + ".")
+        probable = format_count(found.probable_lower, Side.LOWER)
+        words.append(f"at least {probable} with {format_confidence(found.confidence)} confidence")
+    if found.mean is not None and found.maps_interval is not None:
+        words.append(f"about {format_estimate(found.mean, found.maps_interval)} by estimate")
+    return "; ".join(words) + "."
 
 
-def _label(place: float, anchor: str, height: float, text: str) -> str:
-    return f'<text x="{place:.1f}" y="{height:g}" text-anchor="{anchor}" class="value">{escape(text)}</text>'
+def _raised(text: str) -> str:
+    """Text as SVG: powers of two are raised."""
+    raised = r'2<tspan dy="-5" font-size="9">\1</tspan><tspan dy="5">\2</tspan>'
+    return re.sub(r"2\^([-\d.]*\d)([^2]*)", raised, escape(text))
 
 
 def _ticks(left: float, right: float, most: int) -> list[int]:
@@ -85,23 +152,26 @@ def stability(found: Stability) -> str:
 
 def _stability(found: Stability, room: float) -> str:
     rows = [(number, np.sort(shares)) for number, shares in enumerate(unit_shares(found)) if len(shares)]
-    parts, height, start = list[str](), 26.0, 150.0 if room == _WIDE else 118.0
+    parts, height, wide = list[str](), 26.0, room == _WIDE
+    texts = {
+        number: f"layer {number + 1}: {int(found.unstable[number].sum()):,} of {len(shares):,} change" for number, shares in rows
+    }
+    beside = 24.0 + 7.2 * max(map(len, texts.values()), default=0)
+    start, above = (beside, 0.0) if wide else (2.0, 18.0)  # on a phone the text stands above its row
     for place, (number, shares) in enumerate(rows):
-        top, count = 8.0 + place * (height + 6.0), min(len(shares), int(_MOST_UNITS * room / _WIDE))
+        top, count = 8.0 + above + place * (height + above + 6.0), min(len(shares), int(_MOST_UNITS * room / _WIDE))
         values = np.array([chunk.mean() for chunk in np.array_split(shares, count)])
-        width = (room - start - (20.0 if room == _WIDE else 2.0)) / max(count, 8)
+        width = (room - start - (20.0 if wide else 2.0)) / max(count, 8)
         gap = 1.0 if width > 5.0 else 0.0
-        unstable = int(found.unstable[number].sum())
-        parts.append(
-            f'<text x="{start - 10:g}" y="{top + 17:.1f}" text-anchor="end">layer {number + 1}: {unstable} of {len(shares)}</text>'
-        )
+        anchor = f'x="{start - 10:g}" y="{top + 17:.1f}" text-anchor="end"' if wide else f'x="2" y="{top - 5:.1f}"'
+        parts.append(f"<text {anchor}>{texts[number]}</text>")
         parts += [
             f'<rect class="{_state(value)}" style="--share:{value:.3f}" x="{start + i * width:.2f}" y="{top:.1f}" width="{width - gap:.2f}" height="{height:g}"/>'
             for i, value in enumerate(values.tolist())
         ]
     total = found.totals()
     words = f"{total['unstable']} of {found.network.relus} ReLUs change their state; {total['active']} are stably active, {total['inactive']} stably inactive."
-    return _svg(room, 16.0 + len(rows) * (height + 6.0), parts, words)
+    return _svg(room, 16.0 + len(rows) * (height + above + 6.0), parts, words)
 
 
 def _state(value: float) -> str:

@@ -1,13 +1,15 @@
 // The slice explorer: draws the regions on a canvas, finds the one under the pointer, and says what the network is there.
-(() => {
 "use strict";
+for (const script of document.querySelectorAll('script[type="application/json"]')) (() => {
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const canvas = document.getElementById("plane"), pen = canvas.getContext("2d");
-const panel = document.getElementById("panel"), legend = document.getElementById("legend"), colour = document.getElementById("colour");
+const suffix = script.id.slice("data".length), get = (id) => document.getElementById(id + suffix);
+const data = JSON.parse(script.textContent);
+const canvas = get("plane"), pen = canvas.getContext("2d");
+const panel = get("panel"), legend = get("legend"), colour = get("colour");
 const LAYERS = ["#1b80ac", "#d1495b", "#e0a030", "#4a9a4b", "#9066c4", "#a56e60", "#1fb0b0", "#7d8791"];
+const CLASSES = ["#111827", "#f4d35e", "#d1495b", "#1b80ac", "#4a9a4b", "#9066c4", "#e07a30", "#1fb0b0", "#a56e60", "#ffffff"];
 const RAMP = [[68, 1, 84], [71, 45, 123], [59, 82, 139], [44, 114, 142], [33, 145, 140], [40, 174, 128], [94, 201, 98], [173, 220, 48], [253, 231, 37]];
-const LEVELS = 64, LINES = 8, NEAR = 4, FARTHEST = 1e7;
+const LEVELS = 64, LINES = 8, NEAR = 4, FARTHEST = 1e7, FEW = 12;
 
 function decoded(text, Kind) {
   const raw = atob(text), bytes = new Uint8Array(raw.length);
@@ -20,7 +22,9 @@ function decoded(text, Kind) {
 const flat = data.dim === 1, count = data.count, step = data.dim + 1;
 const given = decoded(data.corners, Float32Array), starts = decoded(data.starts, Uint32Array), borders = decoded(data.borders, Int16Array);
 const bits = decoded(data.patterns, Uint8Array), maps = decoded(data.maps, Float32Array), slopes = decoded(data.slopes, Float32Array);
-const tiles = decoded(data.tiles, Uint8Array);
+const tiles = decoded(data.tiles, Uint8Array), areas = decoded(data.areas, Float32Array);
+const points = decoded(data.points || "", Float32Array), kinds = decoded(data.kinds || "", Uint8Array), classes = data.classes || [];
+const boundary = decoded(data.boundary || "", Float32Array);
 const relus = data.layers.reduce((sum, units) => sum + units, 0), rowBytes = Math.ceil(relus / 8);
 
 function mapped(region, output, x) { // the value of an output of a network with one input
@@ -99,14 +103,19 @@ function find(x, y) { // the region at a point; -1 if there is none
 
 let view = { x: 0, y: 0, sx: 1, sy: 1 }, width = 0, height = 0;
 let hovered = -1, pinned = -1, cursor = null, drawn = false;
+const FILLED = 0.95; // part of the drawing that the whole fills
+const EDGE = 8, BELOW = 42, TITLE = 20; // pixels: above and right of the drawing, below it, and for what the axis on the left is called
 
 function fit() {
-  const edge = 0.03 * width, left = Math.max(edge, gutter()), below = Math.max(edge, 20); // room for the scales
-  const sx = (width - edge - left) / (world[2] - world[0]), sy = (height - edge - below) / (world[3] - world[1]);
-  const stretched = flat || sx / sy > 5 || sy / sx > 5, s = Math.min(sx, sy);
-  view = { x: 0, y: 0, sx: stretched ? sx : s, sy: stretched ? sy : s };
-  view.x = (world[0] + world[2]) / 2 - (left - edge) / 2 / view.sx;
-  view.y = (world[1] + world[3]) / 2 - (below - edge) / 2 / view.sy;
+  const upward = height - EDGE - BELOW, middle = [(world[0] + world[2]) / 2, (world[1] + world[3]) / 2];
+  let left = 0, tall = world[3] - world[1], sx = 1, sy = 1;
+  for (let pass = 0; pass < 2; pass++) { // what is seen decides how wide the numbers beside it are, and these how much is seen
+    left = gutter(base[1] + middle[1] - tall / 2, base[1] + middle[1] + tall / 2, upward);
+    sx = FILLED * (width - EDGE - left) / (world[2] - world[0]); sy = FILLED * upward / (world[3] - world[1]);
+    if (!flat && sx / sy <= 5 && sy / sx <= 5) sx = sy = Math.min(sx, sy);
+    tall = upward / sy;
+  }
+  view = { x: middle[0] - (left - EDGE) / 2 / sx, y: middle[1] - (BELOW - EDGE) / 2 / sy, sx, sy };
   whole = view.sx;
   refresh();
 }
@@ -213,40 +222,96 @@ function graph(seen) {
   }
 }
 
-function ticks(low, high) {
-  const rough = (high - low) / 6, power = 10 ** Math.floor(Math.log10(rough)), size = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= rough);
-  const found = [];
-  for (let k = Math.ceil(low / size); k * size <= high && found.length < 20; k++) found.push(k * size);
-  return [found, Math.max(0, -Math.floor(Math.log10(size) + 1e-9))];
+function ticks(low, high, most) { // all multiples of a round number, at most so many; and with how many digits they are written
+  const rough = (high - low) / Math.max(1, most), power = 10 ** Math.floor(Math.log10(rough));
+  const size = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= rough * (1 - 1e-9)), found = [];
+  for (let k = Math.ceil(low / size - 1e-9); k * size <= high + 1e-9 * size && found.length < 50; k++) found.push(k * size);
+  const places = Math.min(12, Math.max(0, -Math.floor(Math.log10(size) + 1e-9)));
+  return found.map((value) => [value, (Math.abs(value) < size / 2 ? 0 : value).toFixed(places).replace("-", "\u2212")]);
 }
 
-const FONT = "11px system-ui, sans-serif";
-function gutter() { // how wide the numbers beside the whole are
-  const [upward, places] = ticks(base[1] + world[1], base[1] + world[3]);
+const FONT = "11px system-ui, sans-serif", TALL = 28; // pixels from one number to the next one above it
+const upwards = (low, high, room) => ticks(low, high, Math.min(12, room / TALL));
+function widest(numbers) {
   pen.font = FONT;
-  return Math.min(0.3 * width, 10 + Math.max(0, ...upward.map((value) => pen.measureText(value.toFixed(Math.min(places, 12))).width)));
+  return Math.max(0, ...numbers.map(([, text]) => pen.measureText(text).width));
+}
+function gutter(low, high, room) { // how wide numbers and title beside the drawing are
+  return Math.min(0.4 * width, TITLE + 10 + widest(upwards(low, high, room)));
 }
 
-function scales() {
+function area() { // where regions are drawn: what is left of the canvas beside the scales
+  const bottom = height - BELOW;
+  const left = gutter(base[1] + fromY(bottom), base[1] + fromY(EDGE), bottom - EDGE);
+  return { left, right: width - EDGE, top: EDGE, bottom };
+}
+
+function scales(frame) {
+  const low = base[0] + fromX(frame.left), high = base[0] + fromX(frame.right), room = frame.right - frame.left;
+  let across = ticks(low, high, Math.min(10, room / 40));
+  for (let most = 9; most > 1 && across.length * (widest(across) + 14) > room; most--) across = ticks(low, high, most);
+  const upward = upwards(base[1] + fromY(frame.bottom), base[1] + fromY(frame.top), frame.bottom - frame.top);
   pen.font = FONT;
-  pen.lineWidth = 3;
-  pen.strokeStyle = style("--paper");
+  pen.lineWidth = 1;
+  pen.strokeStyle = style("--soft");
   pen.fillStyle = style("--ink");
-  const write = (text, x, y) => { pen.strokeText(text, x, y); pen.fillText(text, x, y); };
-  const [across, digits] = ticks(base[0] + fromX(0), base[0] + fromX(width));
-  pen.textAlign = "center"; pen.textBaseline = "bottom";
-  let free = 4; // where the next number may begin
-  for (const value of across) {
-    const x = toX(value - base[0]), text = value.toFixed(Math.min(digits, 12)), half = pen.measureText(text).width / 2;
-    if (x - half < free || x + half > width - 4) continue;
-    write(text, x, height - 4);
-    free = x + half + 8;
+  pen.strokeRect(frame.left, frame.top, room, frame.bottom - frame.top);
+  pen.beginPath();
+  pen.textAlign = "center"; pen.textBaseline = "top";
+  for (const [value, text] of across) {
+    const x = toX(value - base[0]), half = pen.measureText(text).width / 2;
+    pen.moveTo(x, frame.bottom); pen.lineTo(x, frame.bottom + 4);
+    pen.fillText(text, Math.max(half, Math.min(width - half - 1, x)), frame.bottom + 6);
   }
-  const [upward, places] = ticks(base[1] + fromY(height), base[1] + fromY(0));
-  pen.textAlign = "left"; pen.textBaseline = "middle";
-  for (const value of upward) {
+  pen.textAlign = "right"; pen.textBaseline = "middle";
+  for (const [value, text] of upward) {
     const y = toY(value - base[1]);
-    if (y > 14 && y < height - 22) write(value.toFixed(Math.min(places, 12)), 4, y);
+    pen.moveTo(frame.left - 4, y); pen.lineTo(frame.left, y);
+    pen.fillText(text, frame.left - 6, y);
+  }
+  pen.stroke();
+  pen.fillStyle = style("--soft");
+  pen.textAlign = "center"; pen.textBaseline = "bottom";
+  pen.fillText(titles[0], (frame.left + frame.right) / 2, height - 2);
+  pen.save();
+  pen.translate(2, (frame.top + frame.bottom) / 2);
+  pen.rotate(-Math.PI / 2);
+  pen.textBaseline = "top";
+  pen.fillText(titles[1], 0, 0);
+  pen.restore();
+}
+const titles = flat ? [`s, ${data.names[0]}`, data.outputs > 1 ? "outputs" : "output"] : data.names.map((name, axis) => `${["s", "t"][axis]}, ${name}`);
+
+function decision() { // where the network's decision changes
+  const ink = [["--card", 4.5], ["--ink", 2]];
+  for (const [name, thick] of ink) {
+    pen.strokeStyle = style(name);
+    pen.lineWidth = thick;
+    pen.beginPath();
+    if (flat) for (const x of boundary) { pen.moveTo(toX(x), 0); pen.lineTo(toX(x), height); }
+    else for (let i = 0; i < boundary.length; i += 4) {
+      pen.moveTo(toX(boundary[i]), toY(boundary[i + 1]));
+      pen.lineTo(toX(boundary[i + 2]), toY(boundary[i + 3]));
+    }
+    pen.stroke();
+  }
+}
+
+const kind = (i) => (classes.length ? CLASSES[kinds[i] % CLASSES.length] : style("--ink"));
+function examples(frame) { // dots, with their classes beside them if they are few
+  const each = flat ? 1 : 2, many = points.length / each, size = many <= FEW ? 5 : many <= 400 ? 3.2 : 2.2;
+  pen.font = "bold 12px system-ui, sans-serif";
+  pen.textAlign = "left"; pen.textBaseline = "bottom";
+  for (let i = 0; i < many; i++) {
+    const x = toX(points[each * i]), y = flat ? frame.bottom - 8 : toY(points[2 * i + 1]);
+    pen.beginPath();
+    pen.arc(x, y, size, 0, 2 * Math.PI);
+    pen.fillStyle = kind(i); pen.strokeStyle = style("--card"); pen.lineWidth = size > 3 ? 1.5 : 0.8;
+    pen.fill(); pen.stroke();
+    if (many > FEW || !classes.length) continue;
+    pen.lineWidth = 3; pen.strokeStyle = style("--card"); pen.fillStyle = style("--ink");
+    pen.strokeText(classes[kinds[i]], x + 7, y - 4);
+    pen.fillText(classes[kinds[i]], x + 7, y - 4);
   }
 }
 
@@ -265,14 +330,19 @@ function draw() {
   const ratio = window.devicePixelRatio || 1;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);
-  const seen = visible();
+  const seen = visible(), frame = area();
+  pen.save();
+  pen.beginPath();
+  pen.rect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
+  pen.clip();
   if (colour.value === "layer") walls(seen);
   else if (colour.value === "slope") fill(seen, level, (key) => ramp(key / (LEVELS - 1)));
   else fill(seen, (i) => tiles[i], (key) => data.palette[key]);
   if (flat) graph(seen);
   mark(hovered, style("--ink"), 2);
+  if (boundary.length) decision();
+  examples(frame);
   mark(pinned, style("--estimate"), 3.5);
-  scales();
   if (cursor) {
     const x = toX(cursor[0]), y = toY(cursor[1]);
     pen.strokeStyle = style("--ink"); pen.lineWidth = 1.5;
@@ -280,6 +350,8 @@ function draw() {
     pen.moveTo(x - 9, y); pen.lineTo(x + 9, y); pen.moveTo(x, y - 9); pen.lineTo(x, y + 9);
     pen.stroke();
   }
+  pen.restore();
+  scales(frame);
 }
 
 function explain() { // the legend
@@ -295,6 +367,9 @@ function explain() { // the legend
     const stops = RAMP.map((part) => `rgb(${part.join(",")})`).join(",");
     add(`norm of the derivatives: ${short(flattest)} to ${short(steepest)}`, `linear-gradient(90deg, ${stops})`, "ramp");
   } else legend.append("A colour for each pattern; neighbours differ.");
+  if (boundary.length) add("the decision changes", "var(--ink)");
+  if (classes.length) classes.forEach((name, i) => add(`class ${name}`, CLASSES[i % CLASSES.length], "dot"));
+  else if (points.length) add("points given", "var(--ink)", "dot");
   if (flat && data.listed > 1) for (let o = 0; o < Math.min(data.listed, LINES); o++) add(`output ${o}`, LAYERS[o % LAYERS.length]);
 }
 
@@ -330,12 +405,40 @@ function affine(region) {
 }
 const signed = (value) => (value < 0 ? "−" : "+") + short(Math.abs(value), 3);
 
+const changing = (() => { // of each layer, how many ReLUs have both states on the picture
+  const any = new Uint8Array(rowBytes), all = new Uint8Array(rowBytes).fill(255), found = [];
+  for (let i = 0; i < count; i++) for (let k = 0; k < rowBytes; k++) { any[k] |= bits[i * rowBytes + k]; all[k] &= bits[i * rowBytes + k]; }
+  const both = (unit) => (any[unit >> 3] & ~all[unit >> 3]) >> (7 - (unit & 7)) & 1;
+  let unit = 0;
+  for (const units of data.layers) {
+    let sum = 0;
+    for (const end = unit + units; unit < end; unit++) sum += both(unit);
+    found.push(sum);
+  }
+  return found;
+})();
+
+function overview() { // what is said before anybody points
+  const sorted = Float32Array.from(areas).sort(), total = sorted.reduce((sum, size) => sum + size, 0);
+  const share = (size) => `${short(100 * size / total, 2)} %`, measure = flat ? "length" : "area";
+  let half = 0, largest = 0;
+  for (let i = count - 1; i >= 0 && half < total / 2; i--) { half += sorted[i]; largest++; }
+  panel.append(element("h3", count === 1 ? "One region" : `All ${count.toLocaleString("en")} regions shown`));
+  const lines = [`The largest has ${share(sorted[count - 1])} of the ${measure}, the median ${share(sorted[count >> 1])}.`];
+  if (largest > 1) lines.push(`The largest ${largest.toLocaleString("en")} make up half of it.`);
+  lines.push(`The slope lies between ${short(flattest)} and ${short(steepest)}.`);
+  for (const line of lines) panel.append(element("p", line));
+  panel.append(element("h4", "ReLUs that change their state here"));
+  data.layers.forEach((units, layer) => panel.append(element("p", `layer ${layer + 1}: ${changing[layer].toLocaleString("en")} of ${units.toLocaleString("en")}`)));
+  panel.append(element("p", "Point at a region for its pattern and its affine map; click to keep it here.", "small"));
+}
+
 function show(region, at) {
   panel.replaceChildren();
   panel.classList.toggle("pinned", pinned >= 0);
   if (region < 0) {
     delete panel.dataset.region; delete panel.dataset.pattern;
-    panel.append(element("p", "Point at a region.", "small"));
+    overview();
     return;
   }
   const states = pattern(region);
@@ -441,15 +544,11 @@ canvas.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 
-document.getElementById("closer").addEventListener("click", () => zoom(1.5));
-document.getElementById("farther").addEventListener("click", () => zoom(1 / 1.5));
-document.getElementById("whole").addEventListener("click", fit);
+get("closer").addEventListener("click", () => zoom(1.5));
+get("farther").addEventListener("click", () => zoom(1 / 1.5));
+get("whole").addEventListener("click", fit);
 colour.addEventListener("change", () => { explain(); refresh(); });
-document.getElementById("theme").addEventListener("click", () => {
-  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
-  refresh();
-});
+addEventListener("themechange", refresh);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", refresh);
 
 new ResizeObserver(() => {
@@ -461,12 +560,19 @@ new ResizeObserver(() => {
   else { view.sx *= width / before; view.sy *= width / before; whole *= width / before; refresh(); }
 }).observe(canvas);
 explain();
+show(-1);
 
 // for tests and for the curious: regions by coordinates, and where coordinates are on the screen
-window.explorer = {
+if (!suffix) window.explorer = {
   find: (x, y) => find(x - base[0], y - base[1]),
   pattern,
   project: (x, y) => { const box = canvas.getBoundingClientRect(); return [box.left + toX(x - base[0]), box.top + toY(y - base[1])]; },
   view: () => ({ ...view, width, height }),
 };
 })();
+
+document.getElementById("theme").addEventListener("click", () => {
+  const root = document.documentElement, dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = (root.dataset.theme || (dark ? "dark" : "light")) === "dark" ? "light" : "dark";
+  dispatchEvent(new Event("themechange"));
+});
