@@ -1,9 +1,10 @@
 """The three bounds from a network's shape, against formulas written out."""
 
 import csv
+import sys
 from functools import cache
 from itertools import product
-from math import comb, prod
+from math import comb, log2, prod
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ from hypothesis import strategies as st
 
 from tessella import Box, DomainError, Layer, Network, OptionError, configuration_bound, montufar_bound, raghu_bound, upper_bounds
 from tessella.result import maps
+from tessella.upper.configuration import Stage, configuration, raghu
+from tessella.upper.logarithms import power_of_cells, power_of_configuration
 
 shapes = st.tuples(st.integers(1, 40), st.lists(st.integers(1, 30), min_size=1, max_size=5))
 
@@ -155,7 +158,31 @@ def test_layers_too_wide_for_the_memory_are_refused():
     assert configuration_bound(3, [10**6]) == sum(comb(10**6, j) for j in range(4))
     assert configuration_bound(10**30, [4]) == 16
     assert configuration_bound(2, [10**30]) == sum(comb(10**30, j) for j in range(3))
+    assert configuration_bound(10**6, [10**6]) == raghu_bound(10**6, [10**6]) == 1 << 10**6
     with pytest.raises(OptionError, match="too wide"):
-        configuration_bound(10**6, [10**6])
+        configuration_bound(10**12, [10**12])
     with pytest.raises(OptionError, match="too wide"):
         raghu_bound(10**12, [10**12])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_logarithms_are_just_above_the_integers(seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(20):
+        relus = rng.integers(0, 12, rng.integers(1, 5)).tolist()
+        layers = [Stage(n, int(rng.integers(n == 0, 5)), int(rng.integers(0, n + 1))) for n in relus]
+        dim = int(rng.integers(0, 15))
+        power = power_of_configuration(dim, layers)
+        assert log2(configuration(dim, layers)) <= power <= log2(configuration(dim, layers)) + 1e-9
+        assert log2(raghu(dim, layers)) <= sum(map(power_of_cells, relus, [dim, *(layer.units for layer in layers)])) + 1e-9
+    power = power_of_configuration(300, [Stage(400), Stage(500)])
+    assert log2(configuration(300, [Stage(400), Stage(500)])) <= power <= 900.0
+
+
+def test_wide_layers_are_bounded_in_logarithms(monkeypatch):
+    exact = configuration_bound(30, [40, 50]), raghu_bound(30, [40, 50])
+    monkeypatch.setattr(sys.modules["tessella.upper.configuration"], "_MOST_WORK", 0.0)
+    rounded = configuration_bound(30, [40, 50]), raghu_bound(30, [40, 50])
+    for one, other in zip(exact, rounded, strict=True):
+        assert one <= other <= 4 * one
+        assert other.bit_count() == 1

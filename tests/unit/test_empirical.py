@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import sys
 from functools import cache
 from math import comb, log2
 
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tessella
-from tessella import Box, Layer, Network, OptionError, configuration_bound, empirical_bound, stability, upper_bounds
+from tessella import Box, Layer, Network, OptionError, configuration_bound, count, empirical_bound, stability, upper_bounds
 from tessella.upper.configuration import configuration, stages
 from tessella.upper.empirical import Limits, empirical, nested
 
@@ -251,3 +252,25 @@ def test_the_stability_of_something_else_is_refused():
         empirical_bound(network, LINE, stability(network, Box.cube(0, 1, 1)))
     with pytest.raises(tessella.DomainError, match="the domain has 2 inputs"):
         upper_bounds(network, SQUARE)
+
+
+@pytest.mark.parametrize("leaky", [False, True])
+def test_bounds_of_wide_layers_are_looser_but_bounds(leaky, monkeypatch):
+    """Layers too wide to ask what switches what: still between the exact count and what the shape says."""
+    rng = np.random.default_rng(leaky)
+    for _ in range(10):
+        sizes = rng.integers(2, 8, 4).tolist()
+        layers = [
+            Layer(rng.standard_normal((m, n)), rng.standard_normal(m), slope=np.where(rng.random(m) < 0.5 * leaky, 0.25, 0.0))
+            for n, m in itertools.pairwise(sizes)
+        ]
+        network, box = Network(tuple(layers)), Box(-1, 1, dim=sizes[0])
+        known = stability(network, box, method="linear")
+        close = empirical_bound(network, box, known)
+        with monkeypatch.context() as patched:
+            patched.setattr("tessella.upper.empirical._MOST_SETS", 0)
+            loose = empirical_bound(network, box, known)
+            patched.setattr(sys.modules["tessella.upper.configuration"], "_MOST_WORK", 0.0)
+            rounded = empirical_bound(network, box, known)
+        assert count(network, box).exact <= close <= loose <= configuration_bound(network)
+        assert loose <= rounded <= 2 * loose

@@ -34,7 +34,7 @@ from itertools import accumulate
 from operator import gt
 
 from tessella.partition.tree import Tree
-from tessella.upper.configuration import configuration, stages
+from tessella.upper.configuration import configuration, configurations, is_heavy, stages
 
 _MOST_KNOWN = 200_000
 
@@ -64,7 +64,7 @@ class LocalBound:
         self._stages = [replace(stage, linear=max(stage.linear - extra, 0)) for stage in stages(tree.network)]
         self._leaky = b"".join(layer.leaky[layer.rectified].tobytes() for layer in tree.network.layers)
         self._known = dict[tuple[int, int, int, int, int], int]()
-        self._after = dict[tuple[int, int], int]()
+        self._after = dict[int, list[int]]()
 
     def __call__(self, prefix: bytes) -> int:
         """The bound; asked for the same kind of prefix again, it is looked up."""
@@ -96,7 +96,9 @@ class LocalBound:
 
     def _below(self, layer: int, dim: int) -> int:
         """The configuration bound of the layers from this one on."""
-        key = (layer, dim)
-        if key not in self._after:
-            self._after[key] = configuration(dim, self._stages[layer:])
-        return self._after[key]
+        stages = self._stages[layer:]
+        if layer not in self._after:
+            heavy = is_heavy(self._dim, stages, times=2)
+            self._after[layer] = [configuration(self._dim, stages)] if heavy else configurations(self._dim, stages)
+        known = self._after[layer]
+        return known[min(dim, len(known) - 1)]

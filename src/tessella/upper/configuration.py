@@ -18,6 +18,7 @@ with j, no choice of so many parts has more regions than all those with j = 0, 1
 value, whose two sides have opposite slopes, counts as leaky.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -28,10 +29,12 @@ from typing import TypeAlias
 from tessella.door import NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.network import Network
+from tessella.upper.logarithms import power_of_cells, power_of_configuration
 
 Shape: TypeAlias = int | NetworkLike
 
-_LARGEST = 4_000_000_000  # bits of the binomials of one layer
+_WIDEST = 20_000_000  # units that cut, or dimensions, beyond which even logarithms take too long
+_MOST_WORK = 4e12  # products of bits that integers may take: about a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +122,40 @@ def montufar(dim: int, layers: Sequence[Stage]) -> int:
 
 
 def configuration(dim: int, layers: Sequence[Stage]) -> int:
-    """`configuration_bound` on a region of this dimension."""
+    """`configuration_bound` on a region of this dimension; a power of two above it where integers would take long."""
+    if is_heavy(dim, layers):
+        return min(_power_of_two(power_of_configuration(dim, layers)), 1 << sum(stage.relus for stage in layers))
+    return configurations(dim, layers)[-1]
+
+
+def configurations(dim: int, layers: Sequence[Stage]) -> list[int]:
+    """The same in integers, for the dimensions from 0 to this one; beyond the list it is constant."""
     dims = list(accumulate((stage.units for stage in layers), min, initial=dim))
     # below[d] bounds the regions that the layers after this one make of a region of dimension d; beyond the list it is constant
     below = [1]
     for stage, widest in zip(reversed(layers), reversed(dims[:-1]), strict=True):
         below = _split(stage, min(widest, stage.units), below)
-    return below[min(dim, len(below) - 1)]
+    return below[: dim + 1]
+
+
+def is_heavy(dim: int, layers: Sequence[Stage], times: int = 1) -> bool:
+    """Whether integers would take more than a second or so, if that must be done so many times; raises for layers that are too wide even for logarithms."""
+    work, bits, dims = 0.0, 0.0, accumulate((stage.units for stage in layers), min, initial=dim)
+    for stage, widest in reversed(list(zip(layers, dims, strict=False))):
+        steps = min(stage.relus, widest)
+        if steps > _WIDEST:
+            msg = (
+                f"a layer of {stage.relus:,} ReLUs on {widest:,} dimensions is too wide: its numbers alone would fill the memory"
+            )
+            raise OptionError(msg)
+        own = min(stage.relus, steps * math.log2(4.0 * stage.relus / steps)) if steps else 0.0
+        bits += own
+        work += (steps + 1) * (own * bits + 1e6)
+    return times * work > _MOST_WORK
+
+
+def _power_of_two(power: float) -> int:
+    return 1 << math.ceil(power)
 
 
 def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
@@ -135,9 +165,6 @@ def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
     first values of j, units - d of them, that is d itself, for the others it does not depend on d: two running sums serve all d.
     """
     last = min(stage.relus, widest)
-    if last * min(stage.relus, last * stage.relus.bit_length()) > _LARGEST:
-        msg = f"a layer of {stage.relus:,} ReLUs on {widest:,} dimensions is too wide: its numbers alone would fill the memory"
-        raise OptionError(msg)
     ways = list(_binomials(stage.relus, last))
     parts = [0, *accumulate(ways)]
     regions = [0, *accumulate(way * below[min(stage.carrying(j), len(below) - 1)] for j, way in enumerate(ways))]
@@ -151,11 +178,14 @@ def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
 
 def _cells(hyperplanes: int, dim: int) -> int:
     """Zaslavsky's bound for one arrangement."""
-    work = hyperplanes if dim >= hyperplanes else dim * dim * hyperplanes.bit_length() // 100  # bits, roughly
-    if work > _LARGEST:
-        msg = f"a layer of {hyperplanes:,} ReLUs on {dim:,} dimensions is too wide: its numbers alone would take hours or fill the memory"
+    if min(dim, hyperplanes) > _WIDEST:
+        msg = f"a layer of {hyperplanes:,} ReLUs on {dim:,} dimensions is too wide: its numbers alone would fill the memory"
         raise OptionError(msg)
-    return 1 << hyperplanes if dim >= hyperplanes else sum(_binomials(hyperplanes, dim))
+    if dim >= hyperplanes:
+        return 1 << hyperplanes
+    if dim * dim * hyperplanes.bit_length() > _MOST_WORK:
+        return _power_of_two(power_of_cells(hyperplanes, dim))
+    return sum(_binomials(hyperplanes, dim))
 
 
 def _binomials(n: int, last: int) -> Iterator[int]:

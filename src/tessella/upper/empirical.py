@@ -35,10 +35,11 @@ from tessella.progress import units, with_bar
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.tightening.rounding import gamma, lost
-from tessella.upper.configuration import configuration, stages
+from tessella.upper.configuration import Stage, configuration, is_heavy, stages
 from tessella.upper.coverage import Coverage, maximum_coverage
 
 EFFORT = 200_000
+_MOST_SETS = 3000  # units of a layer, beyond which it is not asked which units of the next one they can switch
 _Table: TypeAlias = list[int]  # regions below a layer, by dimension
 
 
@@ -161,14 +162,45 @@ def empirical(network: Network, domain: Domain, stability: Stability, *, effort:
     inspected, exact = 0, True
     for number, layer in enumerate(network.layers):
         share = max(effort - inspected, 0) // (2 * (len(network.layers) - number))
+        linear = layer.linear_units + int(layer.leaky.sum())
+        if _is_wide(stability, number):
+            limits.append(_widest(stability, number, linear))
+            exact = False
+            continue
         reach = _Reach.of(stability, number)
         coverages = reach.coverages(share)
-        limits.append(reach.limits(*coverages, linear=layer.linear_units + int(layer.leaky.sum())))
+        limits.append(reach.limits(*coverages, linear=linear))
         inspected += sum(coverage.inspected for coverage in coverages)
         exact = exact and all(all(coverage.exact) for coverage in coverages)
-    value = min(nested(domain.free_dim, limits), configuration(domain.free_dim, stages(network)))
+    value = _value(network, domain.free_dim, limits)
     most_active, most_unstable = tuple(part.most_active for part in limits), tuple(part.most_unstable for part in limits)
     return Empirical(value, inspected, exact, most_active, most_unstable)
+
+
+def _value(network: Network, dim: int, limits: list[Limits]) -> int:
+    """The recurrence; for networks so large that it would take long, that of layers that can always do the most they ever can."""
+    most = [
+        Stage(unstable, active + part.linear - unstable, part.leaky)
+        for part in limits
+        for active, unstable in [(part.most_active[-1], part.most_unstable[-1])]
+    ]
+    tables = max((len(part.most_active) for part in limits), default=1)
+    if is_heavy(dim, most, times=tables):
+        return configuration(dim, most)
+    return min(nested(dim, limits), configuration(dim, stages(network)))
+
+
+def _is_wide(stability: Stability, number: int) -> bool:
+    """Whether it would take long to find which units of a layer the ones before can switch."""
+    before = int((~stability.inactive[number - 1]).sum()) if number else 0
+    return before > _MOST_SETS or before * int(stability.unstable[number].sum()) > _MOST_SETS * _MOST_SETS
+
+
+def _widest(stability: Stability, number: int, linear: int) -> Limits:
+    """What a layer can do at most, whatever is active before."""
+    layer, unstable = stability.network.layers[number], stability.unstable[number]
+    active = int(((stability.active[number] | unstable) & ~layer.leaky).sum())
+    return Limits((active,), (int(unstable.sum()),), linear, int((unstable & layer.leaky).sum()))
 
 
 def nested(dim: int, layers: Sequence[Limits]) -> int:
