@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Callable, Generator
-from concurrent.futures import BrokenExecutor, Executor, Future
+from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from functools import wraps
 from logging import Filter, getLogger
@@ -176,6 +176,86 @@ class _Piece(Future[Any]):
             error = BrokenExecutor(_line(broken))
         lost = type(error).__name__ == "KilledWorker"
         self.set_exception(BrokenExecutor("workers ended again and again at the same piece of work") if lost else error)
+
+
+class Leash(Executor):
+    """Another executor, whose tasks can all be given up at once: whoever waits for them is interrupted, whatever they still do.
+
+    Parameters
+    ----------
+    executor
+        Who does the tasks.
+
+    Examples
+    --------
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> with ThreadPoolExecutor(1) as threads, Leash(threads) as leash:
+    ...     leash.submit(abs, -3).result()
+    3
+    """
+
+    def __init__(self, executor: Executor) -> None:
+        """Nothing is under way."""
+        self._executor, self._lock, self._over = executor, Lock(), False
+        self._tasks = set[_Leashed]()
+
+    @property
+    def num_workers(self) -> int | None:
+        """Those of the other one."""
+        return getattr(self._executor, "num_workers", None) or getattr(self._executor, "_max_workers", None)
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        """Have the other one call a function."""
+        if self._over:
+            raise KeyboardInterrupt  # the one word that ends everything with what is known
+        task = _Leashed(self._executor.submit(work, *arguments, **named))
+        with self._lock:
+            self._tasks.add(task)
+        task.add_done_callback(self._forget)
+        return task
+
+    def _forget(self, task: Any) -> None:
+        with self._lock:
+            self._tasks.discard(task)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = True) -> None:  # noqa: ARG002, FBT001, FBT002  as the base class has it
+        """Give up all tasks; the other executor stays as it is."""
+        self._over = True
+        with self._lock:
+            tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+            task.give_up()
+
+
+class _Leashed(Future[Any]):
+    """A task of another executor."""
+
+    def __init__(self, there: Future[Any]) -> None:
+        super().__init__()
+        self._there = there
+        there.add_done_callback(self._take_over)
+
+    def cancel(self) -> bool:
+        """Take it back, unless it has begun."""
+        return self._there.cancel()
+
+    def _take_over(self, there: Future[Any]) -> None:
+        if there.cancelled():
+            super().cancel()
+            self.set_running_or_notify_cancel()
+            return
+        with suppress(InvalidStateError):  # it was given up
+            error = there.exception()
+            if error is None:
+                self.set_result(there.result())
+            else:
+                self.set_exception(error)
+
+    def give_up(self) -> None:
+        """Interrupt whoever waits for it."""
+        with suppress(InvalidStateError):  # it is done
+            self.set_exception(KeyboardInterrupt())
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from logging import getLogger
 from threading import Lock
+from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from tessella.errors import WorkerLost
@@ -83,6 +84,33 @@ def run(
             yield from pending.wait(_LOOK)
     finally:
         pending.cancel()
+
+
+def everywhere(work: Callable[..., Any], arguments: tuple[Any, ...], executor: Executor, seconds: float) -> None:
+    """Call a function as often as there are workers, so that each most likely does it once: to load what it will need.
+
+    Parameters
+    ----------
+    work, arguments
+        What is called.
+    executor
+        Whose workers.
+    seconds
+        How long to wait for them.
+    """
+    pending, end = Pending[int](executor), perf_counter() + seconds
+    try:
+        for number in range(worker_count(None, executor)):
+            pending.submit(number, _numbered, number, work, *arguments)
+        while pending.labels and perf_counter() < end:
+            pending.wait(end - perf_counter())
+    finally:
+        pending.cancel()
+
+
+def _numbered(_number: int, work: Callable[..., Any], *arguments: Any) -> None:
+    """The number makes each call another one, as some executors merge equal calls."""
+    work(*arguments)
 
 
 @dataclass(slots=True)

@@ -59,9 +59,13 @@ class PipedProcess:
         lines = self._errors.read().decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
         return f"{lines[-1]:.200}"
 
+    def kill(self) -> None:
+        """Whoever hears it hears its end."""
+        self.process.kill()
+
     def end(self) -> None:
         """What it still does is given up."""
-        self.process.kill()
+        self.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout, self._errors):
             with suppress(OSError, ValueError):
@@ -173,7 +177,7 @@ class Processes(ThreadPoolExecutor):
         with self._guard:
             self._over = True
             for process in self._all:
-                process.process.kill()
+                process.kill()
         super().shutdown(wait, cancel_futures=cancel_futures)
         for process in self._idle:
             process.end()

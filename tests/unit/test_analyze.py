@@ -5,6 +5,9 @@ import json
 import re
 import signal
 import threading
+import time
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +16,7 @@ import pytest
 import tessella
 from helpers.here import Here, SlowHere
 from tessella.analysis import plan
+from tessella.analysis.estimating_elsewhere import EstimatingElsewhere
 from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.result import Analysis, Step
 from tessella.counting import schedule
@@ -21,6 +25,7 @@ from tessella.estimating.estimate import Estimate
 from tessella.kernel.meter import compile_seconds
 from tessella.parallel import Stop
 from tessella.partition.tree import Node, Tree
+from tessella.processes import Processes
 from tessella.result import Status
 
 
@@ -263,6 +268,49 @@ def test_errors_elsewhere_are_told(large):
     known = tessella.stability(large, cube(20), method="linear")
     with EstimatingProcess() as process, pytest.raises(tessella.SolverError, match="OptionError: confidence is 7"):
         process.estimate(known, seconds=20.0, tell=lambda _: False, confidence=7)
+
+
+def test_an_executor_does_the_work(large):
+    with Processes(2) as processes:
+        small = network(3, 6, 5, 2)
+        assert tessella.analyze(small, cube(3), seconds=20, executor=processes).exact == tessella.count(small, cube(3)).exact
+        begun = time.perf_counter()
+        found = tessella.analyze(large, cube(20), seconds=3.0, executor=processes, rng=1)
+        assert time.perf_counter() - begun - found.compile_seconds < 20.0  # nothing waits for what the processes still do
+    assert found.status is Status.FINISHED
+    assert found.count.lower > 1
+    assert found.estimate is None or found.proved_lower < found.probable_lower <= found.upper
+
+
+def test_descents_of_an_executor_say_the_same_and_can_be_given_up(large):
+    known = tessella.stability(large, cube(20), method="linear")
+    given = {"probes": 6, "rng": 5, "confidence": 0.9}
+    here = tessella.estimate(large, cube(20), stability=known, **given)
+    with ThreadPoolExecutor(2) as threads, EstimatingElsewhere(threads) as elsewhere:
+        elsewhere.wait()
+        found = elsewhere.estimate(known, seconds=300.0, tell=lambda _: False, **given)
+        assert (found.probes, found.maps) == (
+            6,
+            pytest.approx(here.maps, rel=1e-12),
+        )  # sums of another thread may round differently
+        assert elsewhere.estimate(known, seconds=300.0, tell=lambda _: True, confidence=0.9) is None
+        assert elsewhere.estimate(known, seconds=0.01, tell=lambda _: False, confidence=0.9) is None
+        with pytest.raises(tessella.OptionError, match="confidence is 7"):
+            elsewhere.estimate(known, seconds=20.0, tell=lambda _: False, confidence=7)
+
+
+def test_a_lost_executor_leaves_what_is_known(large, caplog):
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+
+        def kill(now):
+            if now.proved_lower > 1:
+                for process in list((pool._processes or {}).values()):
+                    process.kill()
+
+        found = tessella.analyze(large, cube(20), seconds=20.0, executor=pool, progress=kill)
+    assert found.status is Status.LOST
+    assert 1 < found.proved_lower < found.upper
+    assert "a worker of the executor was lost" in caplog.text
 
 
 def test_no_descent_in_time_is_said(large, monkeypatch):

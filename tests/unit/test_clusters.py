@@ -33,6 +33,7 @@ VERBS = {
     "mipbound": partial(tessella.mipbound, *SMALL, repetitions=10),
     "stability": partial(tessella.stability, *SMALL),
     "upper_bounds": partial(tessella.upper_bounds, *SMALL),
+    "analyze": partial(tessella.analyze, *SMALL, seconds=20.0),
 }
 
 
@@ -42,7 +43,7 @@ def answer(found):
         return [(one.weight, one.region.pattern.tolist()) for one in found]
     known = {
         name: getattr(found, name)
-        for name in ("exact", "lower", "maps", "draws", "best")
+        for name in ("exact", "lower", "draws", "best")
         if hasattr(found, name) and not callable(getattr(found, name))
     }
     return known or [ends.tolist() for ends in (*found.bounds.lower, *found.bounds.upper)]
@@ -70,7 +71,7 @@ def test_a_call_that_failed_leaves_nothing_behind(client):
     def fail(_):
         raise ZeroDivisionError
 
-    big = network(8, 14, 14)
+    big = network(9, 26, 26)
     for executor in (client, client.get_executor()):
         with pytest.raises(ZeroDivisionError):
             tessella.count(*big, executor=executor, progress=fail)
@@ -79,7 +80,7 @@ def test_a_call_that_failed_leaves_nothing_behind(client):
 
 
 def test_what_workers_found_by_the_end_of_the_time_is_not_lost(client):
-    found = tessella.count(*network(8, 14, 14), executor=client, seconds=1.5)
+    found = tessella.count(*network(9, 26, 26), executor=client, seconds=1.5)
     assert found.status == "time limit"
     assert found.lower > 1
 
@@ -169,7 +170,7 @@ def test_a_scheduler_that_ends_leaves_what_was_counted(caplog):
             if now.lower > 1 and client.status == "running":
                 client.restart(timeout=60, wait_for_workers=False)
 
-        found = tessella.count(*network(8, 14, 14), executor=client, progress=end, seconds=60)
+        found = tessella.count(*network(9, 26, 26), executor=client, progress=end, seconds=60)
     assert found.status == "worker lost"
     assert found.lower > 1
     assert "with a checkpoint the same call could go on later" in caplog.text

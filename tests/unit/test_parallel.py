@@ -41,6 +41,7 @@ VERBS = {
     "tighten": partial(tighten, *small(), method="lp"),
     "empirical_bound": partial(tessella.empirical_bound, *small()),
     "upper_bounds": partial(tessella.upper_bounds, *small()),
+    "analyze": partial(tessella.analyze, *small(), seconds=5.0),
 }
 
 

@@ -2,35 +2,27 @@
 
 A random descent is compiled code that nothing interrupts.  Through a large network it takes many seconds, and now and then it does in a small one, where exact
 arithmetic has to decide a cell.  In a process of its own it can be given up when the time is over, or at Ctrl-C.
-
-It is not one of `multiprocessing`, whose ways of starting need a guard in the caller's script or are unsafe beside threads.
 """
 
-import json
-import pickle
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from queue import Empty, SimpleQueue
-from tempfile import TemporaryFile
 from threading import Thread
 from time import perf_counter
 from types import TracebackType
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, Self, cast
 
 from tessella.errors import SolverError
 from tessella.estimating.descents import Descents
 from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
 from tessella.kernel import warming
+from tessella.processes import PipedProcess, talking
 from tessella.stability import Stability
 
-_TICK = 0.1  # seconds between looks at the clock
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from tessella.analysis.estimating_process import serve; serve()"
-)
-_Told = Callable[[EstimateProgress | None], bool]
+SHARE = 0.97  # of the time, in which the estimate should end by itself
+TICK = 0.1  # seconds between looks at the clock
+Told = Callable[[EstimateProgress | None], bool]
 
 
 class EstimatingProcess:
@@ -38,12 +30,9 @@ class EstimatingProcess:
 
     def __init__(self) -> None:
         """Begin to load what is needed, meanwhile."""
-        self._errors = cast("BinaryIO", TemporaryFile())  # noqa: SIM115  closed when it ends
-        command = [sys.executable, "-c", _START, json.dumps(sys.path)]
-        pipe = subprocess.PIPE  # Ctrl-C is for us, not for it: a session of its own
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self._errors, start_new_session=True)  # noqa: S603
+        self._process = PipedProcess(__name__)
         self._waiting, self._ready = SimpleQueue[Any](), False
-        Thread(target=_read, args=(self._process.stdout, self._waiting), daemon=True).start()
+        Thread(target=_read, args=(self._process, self._waiting), daemon=True).start()
 
     def __enter__(self) -> Self:
         """It is at work."""
@@ -51,18 +40,14 @@ class EstimatingProcess:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """What it still does is given up."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout, self._errors):
-            with suppress(OSError, ValueError):
-                cast("BinaryIO", pipe).close()
+        self._process.end()
 
     def wait(self) -> None:
         """Return when it is ready to work."""
         while not self._ready:
             self._news()
 
-    def estimate(self, known: Stability, *, seconds: float, tell: _Told, **options: Any) -> Estimate | None:
+    def estimate(self, known: Stability, *, seconds: float, tell: Told, **options: Any) -> Estimate | None:
         """What `tessella.estimate` says; None if it was given up.
 
         Parameters
@@ -78,7 +63,8 @@ class EstimatingProcess:
         """
         self.wait()
         deadline = perf_counter() + seconds
-        self._ask((known, {"seconds": max(0.97 * seconds, 1e-3), **options}))
+        with suppress(OSError):  # it is gone: reading says why
+            self._process.say((known, {"seconds": max(SHARE * seconds, 1e-3), **options}))
         while perf_counter() < deadline:
             news = self._news()
             if isinstance(news, dict):
@@ -87,48 +73,33 @@ class EstimatingProcess:
                 break
         return None
 
-    def _ask(self, job: object) -> None:
-        pipe = cast("BinaryIO", self._process.stdin)
-        with suppress(OSError):  # it is gone: reading says why
-            pickle.dump(job, pipe)
-            pipe.flush()
-
     def _news(self) -> object:
         """What it says next; None if it says nothing in a while."""
         try:
-            news = self._waiting.get(timeout=_TICK)
+            news = self._waiting.get(timeout=TICK)
         except Empty:
             return None
         if isinstance(news, EOFError):
-            code = self._process.wait()
-            self._errors.seek(0)
-            lines = self._errors.read().decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
-            msg = f"the process that estimates ended early: {lines[-1]:.200}"
+            msg = f"the process that estimates ended early: {self._process.last_words()}"
             raise SolverError(msg)
         self._ready = True
         return None if news == "ready" else news
 
 
-def _read(pipe: BinaryIO, waiting: "SimpleQueue[Any]") -> None:
+def _read(process: PipedProcess, waiting: "SimpleQueue[Any]") -> None:
     """All that the other process says, and its end."""
-    with suppress(EOFError, OSError, ValueError, pickle.UnpicklingError):
+    with suppress(EOFError):
         while True:
-            waiting.put(pickle.load(pipe))  # noqa: S301  from a process that we started
+            waiting.put(process.hear())
     waiting.put(EOFError())
 
 
 def serve() -> None:
     """The other side: load the compiled code, then estimate what is asked."""
-    out, asked = sys.stdout.buffer, sys.stdin.buffer
-
-    def say(news: object) -> None:
-        pickle.dump(news, out)
-        out.flush()
-
-    with suppress(EOFError, BrokenPipeError):
+    with talking() as (hear, say):
         warming.load(Descents.functions)
         say("ready")
-        known, options = cast("tuple[Stability, dict[str, Any]]", pickle.load(asked))  # noqa: S301  from who started us
+        known, options = cast("tuple[Stability, dict[str, Any]]", hear())
         done = estimate(known.network, known.domain, stability=known, counting=False, progress=say, **options)
         say({field.name: getattr(done, field.name) for field in fields(done) if field.name not in {"network", "domain"}})
-        asked.read()  # stay until nobody listens
+        hear()  # stay until nobody listens

@@ -9,6 +9,7 @@ it stood.  If not, the descents go on; and MIPBound follows if it was asked for,
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +18,7 @@ from typing import Any, cast
 import numpy as np
 
 from tessella import options
+from tessella.analysis.estimating_elsewhere import EstimatingElsewhere
 from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.result import Analysis
 from tessella.analysis.session import Session
@@ -24,10 +26,13 @@ from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
 from tessella.counting.schedule import prepare
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.errors import OptionError, TessellaError
+from tessella.errors import OptionError, TessellaError, WorkerLost
+from tessella.estimating.descents import Descents
 from tessella.estimating.estimate import Estimate, EstimateProgress
+from tessella.executors import ExecutorLike, hiring
+from tessella.kernel import warming
 from tessella.methods import Method
-from tessella.parallel import worker_count
+from tessella.parallel import everywhere, worker_count
 from tessella.partition.tree import Tree
 from tessella.probable.networks import Searching
 from tessella.probable.networks import mipbound as find_mipbound
@@ -69,6 +74,7 @@ def _line(now: Analysis) -> tuple[str, float | None]:
 
 
 @with_bar(_line)
+@hiring
 def analyze(  # noqa: PLR0913  one keyword per option
     network: NetworkLike,
     domain: DomainLike,
@@ -77,6 +83,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     confidence: float = 0.95,
     mipbound: bool | None = None,
     rng: int | np.random.Generator = 0,
+    executor: ExecutorLike | None = None,
     workers: int | None = None,
     progress: Callable[[Analysis], None] | bool | None = None,
 ) -> Analysis:
@@ -97,8 +104,11 @@ def analyze(  # noqa: PLR0913  one keyword per option
         Whether MIPBound is run as well; None for where it can add something.
     rng
         A seed, or a generator that one is drawn from.
+    executor
+        Any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler; None for this machine.  If it is lost, the analysis ends with what
+        is known.
     workers
-        How many work at the same time; None for all cores.
+        How many work at the same time; None for all cores, or as many as the executor has.
     progress
         Called with what is known, some times a second; True for a bar on a terminal or in a notebook.
 
@@ -114,21 +124,24 @@ def analyze(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds, _WHO, otherwise="", endless=False)
     options.check_confidence(confidence, _WHO)
     options.check_workers(workers, _WHO)
+    executor = options.check_executor(executor, _WHO)
     tell = options.check_progress(progress, _WHO, "one Analysis")
     if mipbound not in (None, True, False):
         msg = f"mipbound is {mipbound!r:.40}; {_WHO} takes True, False, or None for where it can add something"
         raise OptionError(msg)
     seed = int(generator(rng).integers(2**62))
     start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=Status.RUNNING)
-    session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, tell)
+    session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, tell, executor=executor)
     status = Status.FINISHED
     try:
         with session.listening():
             _go(session, mipbound)
-    except (KeyboardInterrupt, TessellaError):
-        if not session.interrupted:
+    except (KeyboardInterrupt, TessellaError) as error:
+        brought = session.standing.count or session.standing.estimate
+        lost = isinstance(error, WorkerLost) and brought is not None
+        if not (session.interrupted or lost):
             raise  # an error; but what Ctrl-C left half done may well raise one, and is of no interest
-        status = Status.INTERRUPTED
+        status = Status.INTERRUPTED if session.interrupted else Status.LOST
     ended = replace(session.standing, status=status, seconds=max(session.spent, 0.0))
     if tell and status is Status.FINISHED:
         tell(ended)
@@ -141,6 +154,9 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
         changes = "No unit changes its state on this domain" if session.standing.network.relus else "The network has no ReLU"
         session.say(f"{changes}, so there is one region.")
         return
+    if session.executor is not None:
+        with session.off_the_clock("the workers"):
+            everywhere(_prepare_there, (Tree.of(_known(session)),), session.executor, session.seconds)
     with TemporaryDirectory(prefix="tessella-", ignore_cleanup_errors=True) as folder:
         counting = Counting(session, Path(folder) / "count.db")
         if _is_countable(session) and counting.go(
@@ -150,7 +166,7 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
             _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
             return
         _meet(session)
-        with EstimatingProcess() as process:
+        with EstimatingProcess() if session.executor is None else EstimatingElsewhere(session.executor) as process:
             if session.standing.exact is None:
                 few = _known(session).totals()["unstable"] <= _MANY_UNITS
                 _sharpen(session, _SHARPEN if few else _POLISH, "fewer unstable units make the upper bound lower")
@@ -211,8 +227,9 @@ class Counting:
         """Count for some time; whether the count is exact now."""
         session = self._session
         network, domain = session.standing.network, session.standing.domain
-        with session.off_the_clock("the counter"):
-            prepare(Tree.of(self._known))
+        if session.executor is None:
+            with session.off_the_clock("the counter"):
+                prepare(Tree.of(self._known))
         spent = session.standing.count.seconds if session.standing.count else 0.0
 
         def told(now: CountProgress) -> None:
@@ -224,6 +241,7 @@ class Counting:
                 network,
                 domain,
                 seconds=max(seconds, 1e-3),
+                executor=session.executor,
                 workers=session.workers,
                 checkpoint=self._file,
                 progress=told,
@@ -231,6 +249,7 @@ class Counting:
             )
             session.know(proved_lower=done.lower, upper=done.upper, count=done)
             found.append(f"{_counted(done)} in {format_duration(done.seconds - spent)}")
+        _check_lost(done)
         return session.standing.exact is not None
 
     def foreseen(self, power: float) -> float:
@@ -278,7 +297,7 @@ class Estimating:
         self._foreseen = math.inf
         self._last = Estimate(session.standing.network, session.standing.domain, -math.inf, math.inf, 1, 0.0)
 
-    def go(self, process: EstimatingProcess) -> None:
+    def go(self, process: EstimatingProcess | EstimatingElsewhere) -> None:
         """Estimate until the time is over, or something else is worth more."""
         session = self._session
         with session.off_the_clock("the estimator"):
@@ -305,6 +324,8 @@ class Estimating:
                     self._take(ended)
             finally:
                 found.append(_estimated(self._last))
+        if ended is not None:
+            _check_lost(ended)
 
     def _take(self, now: Estimate) -> None:
         self._last = now
@@ -353,12 +374,13 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         return  # on unbounded domains there is nothing tighter than what the first step found
     with session.off_the_clock("the LP kernel"):
         _prepare_programs()
-    workers = worker_count(session.workers)
-    with session.step("stability", why) as found, ThreadPoolExecutor(workers) as threads:
-        each = max(allowed * workers / (2.0 * undecided), 1e-3)
-        sharper = find_stability(
-            known.network, known.domain, method=Method.MILP, seconds_per_unit=each, executor=threads, seconds=allowed, known=known
-        )
+    workers, given = worker_count(session.workers, session.executor), session.executor
+    with (
+        session.step("stability", why) as found,
+        ThreadPoolExecutor(workers) if given is None else nullcontext(given) as executor,
+    ):
+        limits: dict[str, Any] = {"seconds_per_unit": max(allowed * workers / (2.0 * undecided), 1e-3), "seconds": allowed}
+        sharper = find_stability(known.network, known.domain, method=Method.MILP, executor=executor, known=known, **limits)
         session.know(stability=sharper)
         found.append(_units(sharper))
     if session.standing.exact is None:
@@ -387,6 +409,7 @@ def _mipbound(session: Session, why: str) -> None:
             seconds=session.left,
             stability=standing.stability,
             rng=session.seed,
+            executor=session.executor,
             workers=session.workers,
         )
         finished = done.status is Status.FINISHED
@@ -394,6 +417,20 @@ def _mipbound(session: Session, why: str) -> None:
             session.know(probable_lower=done.lower, mipbound=done)
         words = f"at least {format_count(done.lower, Side.LOWER)}" if finished else "claims nothing, since it did not end in time"
         found.append(f"{done.repetitions} of {repetitions} repetitions; {words}")
+
+
+def _check_lost(found: Count | Estimate) -> None:
+    """End the analysis where nobody works any more; why is in the log."""
+    if found.status is Status.LOST:
+        msg = "the executor cannot go on"
+        raise WorkerLost(msg)
+
+
+def _prepare_there(tree: Tree) -> None:
+    """Load what workers will call."""
+    prepare(tree)
+    _prepare_programs()
+    warming.load(Descents.functions)
 
 
 def _known(session: Session) -> Stability:
@@ -427,7 +464,6 @@ def _number(done: Estimate) -> str:
 
 
 def _prepare_programs() -> None:
-    from tessella.kernel import warming  # noqa: PLC0415  loads the compiler
     from tessella.kernel.program import Program  # noqa: PLC0415
 
     warming.load(Program.functions)

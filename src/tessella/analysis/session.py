@@ -3,6 +3,7 @@
 import signal
 import threading
 from collections.abc import Callable, Generator
+from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import FrameType
@@ -34,6 +35,8 @@ class Session:
         Who is told.
     interrupted
         Whether Ctrl-C was heard.
+    executor
+        Where tasks are sent; None for this machine.
     """
 
     standing: Analysis
@@ -45,6 +48,7 @@ class Session:
     _begun: float = field(default_factory=meter.clock)
     _compiled: float = field(default_factory=meter.compile_seconds)
     interrupted: bool = False
+    executor: Executor | None = None
 
     @property
     def spent(self) -> float:
