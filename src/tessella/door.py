@@ -7,7 +7,7 @@ A verb takes what `tessella.load` takes where it takes a network, and an interva
 import math
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, cast, overload
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,7 @@ DomainLike: TypeAlias = Domain | Sequence[Any] | npt.NDArray[Any] | str | os.Pat
 _Shape: TypeAlias = tuple[int, ...]
 
 
-@overload
-def enter(network: NetworkLike, domain: DomainLike) -> tuple[Network, Domain]: ...
-@overload
-def enter(network: NetworkLike, domain: DomainLike | None) -> tuple[Network, Domain | None]: ...
-def enter(network: NetworkLike, domain: DomainLike | None) -> tuple[Network, Domain | None]:
+def enter(network: NetworkLike, domain: DomainLike) -> tuple[Network, Domain]:
     """Read a network and a domain, and check that they fit.
 
     Parameters
@@ -39,7 +35,7 @@ def enter(network: NetworkLike, domain: DomainLike | None) -> tuple[Network, Dom
         A `Network`, or what `tessella.load` takes.
     domain
         A `Box` or `Polytope`; an interval such as ``(0, 1)``, which every input has; two arrays ``(lower, upper)``, shaped as one input or flattened;
-        or the path of a VNN-LIB property that has one box.  None stays None.
+        or the path of a VNN-LIB property that has one box.
 
     Examples
     --------
@@ -51,13 +47,18 @@ def enter(network: NetworkLike, domain: DomainLike | None) -> tuple[Network, Dom
     if isinstance(network, Network) and isinstance(domain, (Box, Polytope)):
         check_fit(network, domain)
         return network, domain
-    made = None if domain is None else _readable(domain)
+    made = _readable(domain)
     read = network if isinstance(network, Network) else _read(network, _told(made))
-    if made is None:
-        return read, None
     fitting = made if isinstance(made, (Box, Polytope)) else _box(made, read)
     check_fit(read, fitting)
     return read, fitting
+
+
+def enter_anywhere(network: NetworkLike, domain: DomainLike | None) -> tuple[Network, Domain | None]:
+    """The same where no domain is needed: None stays None."""
+    if domain is not None:
+        return enter(network, domain)
+    return network if isinstance(network, Network) else load(network), None
 
 
 def flattened(values: npt.NDArray[Any], network: Network, name: str) -> npt.NDArray[Any]:
@@ -89,7 +90,7 @@ def _readable(domain: DomainLike) -> Domain | list[npt.NDArray[Any]]:
     if isinstance(domain, (str, os.PathLike)):
         return load_domain(domain)
     if not hasattr(domain, "__len__") or not hasattr(domain, "__getitem__") or isinstance(cast("object", domain), dict):
-        what = f"an object of type {type(domain).__name__}"
+        what = "None" if cast("object", domain) is None else f"an object of type {type(domain).__name__}"
     elif len(domain) != 2:
         what = f"a {type(domain).__name__} of {len(domain)}"
     else:
@@ -122,10 +123,8 @@ def _text(numbers: Iterable[float]) -> str:
     return f"[{', '.join(f'{number:g}' for number in numbers)}]"
 
 
-def _told(domain: Domain | list[npt.NDArray[Any]] | None) -> _Shape | None:
+def _told(domain: Domain | list[npt.NDArray[Any]]) -> _Shape | None:
     """What a domain says of the shape of one input."""
-    if domain is None:
-        return None
     if isinstance(domain, (Box, Polytope)):
         return (domain.dim,)
     return max((end.shape for end in domain), key=math.prod) or None

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.domain import Box, Domain, Polytope, check_bounded
-from tessella.door import DomainLike, NetworkLike, enter
+from tessella.door import DomainLike, NetworkLike, enter_anywhere
 from tessella.errors import DomainError, NetworkError, OptionError
 from tessella.network import Floats, Layer, Network, Source, frozen_floats
 from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
@@ -132,7 +132,7 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
     >>> slice(net, [[0, 0, 0], [1, 1, 1]], Box(-1, 1, dim=3)).network
     Network(1-3-3-1, 4 ReLUs, 22 parameters)
     """
-    network, domain = enter(network, domain)
+    network, domain = enter_anywhere(network, domain)
     if domain is not None:
         check_bounded(domain, "a slice")
     if (points is None) == (axes is None):

@@ -65,7 +65,11 @@ def test_boxes_in_files(tmp_path):
     (tmp_path / "rows.csv").write_text("0, -1, 2\n1, 1, 2.5\n")
     (tmp_path / "columns.csv").write_text("0,1\n-1,1\n2,2.5\n")
     (tmp_path / "named.csv").write_text('\ufeff"Upper", lower\n1,0\n1,-1\n2.5,2\n')
+    (tmp_path / "titled.csv").write_text('\n"x","y (cm)",z\n\n0, -1, 2\n1, 1, 2.5\n')
+    (tmp_path / "noted.csv").write_text("# both corners\n0, -1, 2\n1, 1, 2.5\n")
     for name, words in [
+        ("titled.csv", "two rows"),
+        ("noted.csv", "two rows"),
         ("rows.npy", "two rows"),
         ("images.npy", "two rows"),
         ("columns.npy", "two columns"),

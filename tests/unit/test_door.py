@@ -9,7 +9,7 @@ import pytest
 import tessella
 from tessella import formulation, plot, report, tightening
 from tessella.domain import Box, Polytope
-from tessella.door import enter
+from tessella.door import enter, enter_anywhere
 from tessella.errors import DomainError, NetworkError, TessellaError, UnknownShape, UnsupportedModel
 from tessella.importers.arrays import write_npz
 
@@ -93,7 +93,8 @@ def test_every_verb_refuses_what_it_cannot_read_in_one_line(verb, tmp_path):
 
 def test_domains_are_read():
     assert enter(ARRAYS, BOX) == (NETWORK, BOX)
-    assert enter(ARRAYS, None) == (NETWORK, None)
+    assert enter_anywhere(ARRAYS, None) == enter_anywhere(NETWORK, None) == (NETWORK, None)
+    assert enter_anywhere(ARRAYS, BOX) == (NETWORK, BOX)
     for given in (
         (0, 1),
         [0, 1],
@@ -128,7 +129,7 @@ def test_two_lists_of_two_that_may_be_intervals_are_refused():
     assert enter(NETWORK, (np.array([-1, 0]), np.array([1, 2])))[1] == Box([-1, 0], [1, 2])  # arrays are corners
 
 
-@pytest.mark.parametrize("domain", [{"lower": 0, "upper": 1}, {0, 1}, object(), 0, (0,), ("a", "b"), ([0, [1]], 1)])
+@pytest.mark.parametrize("domain", [None, {"lower": 0, "upper": 1}, {0, 1}, object(), 0, (0,), ("a", "b"), ([0, [1]], 1)])
 def test_other_domains_are_refused(domain):
     with pytest.raises(DomainError, match=r"\(0, 1\)"):
         enter(NETWORK, domain)

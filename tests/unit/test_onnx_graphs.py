@@ -77,7 +77,9 @@ def test_an_end_beside_a_linear_value():
 def test_what_is_no_end_is_refused_with_the_place_to_cut(nodes, words):
     with pytest.raises(UnsupportedOperator, match=words) as caught:
         load(model([*SCORES, *nodes], constants={**CONSTANTS, "u": np.ones((5, 2))}))
-    assert str(caught.value).endswith("; replace it, or read the network up to there by naming that tensor, output='s'")
+    assert str(caught.value).endswith(
+        "; replace it, or read the network up to there by naming that tensor, output='s' (--output-name s in a shell)"
+    )
     assert load(model([*SCORES, *nodes], constants={**CONSTANTS, "u": np.ones((5, 2))}), output="s") == scores()
 
 
@@ -100,7 +102,49 @@ def test_a_matrix_that_would_be_too_large_is_refused_before_anything_is_computed
         UnsupportedModel, match=r"'Conv_1' \(Conv\) would become a matrix of 1\.78e\+09 numbers; at most 2e\+08"
     ) as caught:
         load(proto)
-    assert str(caught.value).endswith("make the model's input smaller, or read the network up to there by output='r'")
+    assert str(caught.value).endswith(
+        "make the model's input smaller, or read the network up to there by output='r' (--output-name r in a shell)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("last", "words"),
+    [
+        (node("Pow", "st"), "raises to the power 2"),
+        (node("ThresholdedRelu", "s"), "jumps from 0 to 1"),
+        (node("Shrink", "s"), "jumps at 0.5"),
+        (node("Where", "gsu"), "it jumps"),
+    ],
+)
+def test_what_an_operator_refuses_itself_is_refused_with_the_place_to_cut(last, words):
+    constants = {**CONSTANTS, "t": np.array(2.0), "u": np.arange(5.0), "z": np.zeros(5)}
+    with pytest.raises(UnsupportedOperator, match=words) as caught:
+        load(model([*SCORES, node("Greater", "sz", "g"), last], constants=constants))
+    assert str(caught.value).endswith("up to there by naming that tensor, output='s' (--output-name s in a shell)")
+
+
+def test_what_is_refused_at_the_very_beginning_says_what_to_do():
+    for nodes in ([node("QuantizeLinear", "xc", "q"), node("DequantizeLinear", "qc")], [node("LpPool", "x", kernel_shape=[2])]):
+        with pytest.raises(UnsupportedOperator, match=r"; replace it, or end the model before it$"):
+            load(model(nodes, (1, 1, 4), {"c": np.array(0.5)}))
+
+
+def test_a_fixed_batch_is_told():
+    proto = model([node("Relu", "x")], (2, 4))
+    (note,) = load(proto).source.notes
+    assert note.startswith(
+        "input x has shape (2, 4): if its first axis is a batch, regions of all its 2 elements together are counted"
+    )
+    with pytest.raises(UnsupportedModel, match=r"shape \(2, 4\), a fixed batch of 2; export the model with a batch of one"):
+        load(proto, input_shape=(4,))
+    assert not load(model([node("Relu", "x")], (3, 2, 2))).source.notes
+
+
+def test_a_model_whose_numbers_overflow_says_so():
+    constants = {"w": np.full((4, 4), 1e30, dtype=np.float32), "b": np.zeros(4, dtype=np.float32)}
+    nodes = [node("Gemm", "xwb", "t"), node("Gemm", "twb")]
+    with pytest.raises(UnsupportedModel, match=r"the onnx model itself gives -?(inf|nan)"):
+        load(model(nodes, constants=constants, element=TensorProto.FLOAT))
 
 
 def test_operators_may_come_in_any_order():

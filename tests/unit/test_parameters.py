@@ -122,7 +122,10 @@ def test_torch_parameters_need_no_detaching():
         ({"state_dict": state(["0", "2", "4"]), "epoch": 3}, "tessella.load(checkpoint['state_dict'])"),
         ({"params": flax(["a", "b"], SQUARE[:2])}, "which have no numbers and fit in several orders; write the layers down"),
         ({"params": flax(["a", "b"], [PAIRS[0], PAIRS[2]])}, "fit in no order"),
-        ({"params": {"Conv_0": {"kernel": np.ones((3, 3, 1, 2)), "bias": np.ones(2)}}}, "no linear layer"),
+        (
+            {"params": {"Conv_0": {"kernel": np.ones((3, 3, 1, 2)), "bias": np.ones(2)}}},
+            "no linear layer; export the model to ONNX",
+        ),
         (
             ([weight.T for weight, _ in SQUARE[:2]], [bias for _, bias in SQUARE[:2]]),
             "both as (inputs, units) and as (units, inputs); write",

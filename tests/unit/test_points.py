@@ -22,8 +22,10 @@ def test_images_are_read_row_by_row(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("p.csv", "a,b", "cannot be read as a .csv"),
-        ("p.csv", "1,2\n3", "cannot be read as a .csv"),
+        ("p.csv", "a,b", "holds no numbers, only 'a,b'"),
+        ("p.csv", "1,2\n3", "with commas between them, from its first line on (the number of columns changed"),
+        ("p.csv", "0;1\n2;3", "with commas between them, below a line of names: 0;1 (could not convert string '2;3'"),
+        ("p.csv", "\n" * 200, "holds no numbers"),
         ("p.csv", "", "is empty"),
         ("p.npz", "no zip", "cannot be read as a .npz"),
         ("p.npy", "nothing", "cannot be read as a .npy"),

@@ -285,6 +285,12 @@ REFUSED: dict[str, tuple[Callable[[], nn.Module], Shape, type[TessellaError], st
     "integers": (lambda: Code(lambda _, x: x.int().float()), (2,), UnsupportedModel, "int32"),
     "dropout": (lambda: Code(lambda _, x: F.dropout(x)), (2,), UnsupportedModel, "training=self.training"),
     "batch_statistics": (lambda: nn.BatchNorm2d(2, track_running_stats=False), (2, 3, 3), UnsupportedModel, "statistics"),
+    "product_of_two": (
+        lambda: Code(lambda _, x: x * x.relu()),
+        (2,),
+        UnsupportedModel,
+        "is not piecewise linear; replace it, or cut the model before it",
+    ),
     "adaptive": (lambda: nn.AdaptiveAvgPool2d(2), (1, 3, 3), UnsupportedModel, "multiples"),
     "adaptive_max": (lambda: nn.AdaptiveMaxPool2d(2), (1, 3, 3), UnsupportedModel, "multiples"),
     "control_flow": (lambda: Code(lambda _, x: x if x.sum() > 0 else -x), (2,), UnsupportedModel, "must not branch"),

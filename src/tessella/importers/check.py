@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tessella.errors import ConversionMismatch
+from tessella.errors import ConversionMismatch, UnsupportedModel
 from tessella.network import Floats, Network, Source
 from tessella.tolerances import DEFAULT, Tolerances
 
@@ -39,6 +39,10 @@ def checked(
     spread = np.linspace(0.0, 2.0, POINTS)[:, None]
     inputs = spread * rng.standard_normal((POINTS, network.input_dim))
     expected = np.stack([np.asarray(forward(point), dtype=np.float64).ravel() for point in inputs])
+    if not np.isfinite(expected).all():
+        value = expected[~np.isfinite(expected)][0]
+        msg = f"{source.name}: the {source.kind} model itself gives {value:g} for inputs of about 1, so its numbers pass what its precision can hold; look at its weights, or at what it divides by"
+        raise UnsupportedModel(msg)
     found = network(inputs) if after is None else after(network(inputs))
     if found.shape != expected.shape:
         msg = f"{source.name}: the network read has {found.shape[1]} outputs, the {source.kind} model {expected.shape[1]}"

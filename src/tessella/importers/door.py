@@ -93,6 +93,11 @@ def reading(name: str, kind: str, failure: type[TessellaError] = FileError) -> G
         raise failure(msg) from error
 
 
+def advised(message: str) -> str:
+    """What was found about an operator, and what could be done about it, unless that is said behind a semicolon already."""
+    return message if ";" in message else f"{message}; replace it, or cut the model before it"
+
+
 def checked_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """The sizes of one input's shape."""
     try:

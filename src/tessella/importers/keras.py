@@ -26,7 +26,7 @@ from tessella.errors import (
     UnsupportedOperator,
 )
 from tessella.importers.check import checked
-from tessella.importers.door import checked_shape, existing_file, reading
+from tessella.importers.door import advised, checked_shape, existing_file, reading
 from tessella.importers.keras_archive import inspect
 from tessella.importers.keras_calls import Context, apply_layer
 from tessella.importers.keras_ends import after_end, without_end
@@ -236,7 +236,7 @@ def _shapes(model: Any, input_shape: Sequence[int] | None) -> list[tuple[int, ..
     known = tuple(inputs[0].shape[1:])
     if asked is None:
         if None in known:
-            msg = f"input {inputs[0].name!r} has the shape {known}, which leaves sizes open; give input_shape, as in tessella.load(model, input_shape=(28, 28, 1))"
+            msg = f"input {inputs[0].name!r} has the shape {known}, which leaves sizes open; give input_shape, as in tessella.load(model, input_shape=(28, 28, 1)) (--input-shape 28,28,1 in a shell)"
             raise UnknownShape(msg)
         return [tuple(int(size) for size in known)]
     if len(asked) != len(known) or any(size not in {None, given} for size, given in zip(known, asked, strict=True)):
@@ -314,7 +314,7 @@ class _Reader(_Walk):
         try:
             result = self._result(operation, arguments, options)
         except UnsupportedModel as error:
-            named = type(error)(f"{where} ({type(operation).__name__}): {error}")
+            named = type(error)(f"{where} ({type(operation).__name__}): {advised(str(error))}")
             raise named from error
         tensor = result.tensor if isinstance(result, Ended) else result
         if not tensor.size:

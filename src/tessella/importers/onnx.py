@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tessella.errors import FileError, UnknownShape, UnsupportedModel
+from tessella.errors import FileError, UnknownShape, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
 from tessella.importers.door import Wishes, existing_file, reading
+from tessella.importers.onnx_graph import advice
 from tessella.importers.onnx_node import OPERATORS, Array, Indicator, Node, Value, as_tensor
 from tessella.importers.onnx_plan import Plan, planned
 from tessella.importers.onnx_reference import Reference, fold
@@ -29,6 +30,7 @@ _LARGEST_FILE = 2**31  # bytes; the format's own limit for one message
 _REAL_TYPES = {1: "float32", 10: "float16", 11: "float64"}
 _ROUNDINGS = 16  # of the source's own precision, which may be half
 _PLAIN = frozenset({"Constant", "Identity"})  # nothing is said of folding these
+_BATCHED = frozenset({2, 4})  # axes of what is a batch of vectors or images, most likely
 _NAMED = 8  # so many operators at the end are named one by one
 
 
@@ -161,18 +163,29 @@ class _Entries:
         """How several inputs are read, and which are fixed."""
         listed = [f"{name} ({prod(shape):,})" for name, shape in self.shapes.items()]
         several = [f"inputs, one after the other: {', '.join(listed)}"] if len(listed) > 1 else []
-        return several + ([f"fixed inputs: {', '.join(self.fixed)}"] if self.fixed else [])
+        batches = [
+            f"input {name} has shape {_written(shape)}: if its first axis is a batch, regions of all its {shape[0]:,} elements together are counted; export it with a batch of one"
+            for name, shape in self.shapes.items()
+            if len(shape) in _BATCHED and shape[0] > 1
+        ]
+        return several + batches + ([f"fixed inputs: {', '.join(self.fixed)}"] if self.fixed else [])
 
 
 def _element_type(entry: "ValueInfoProto") -> str:
     kind = entry.type.tensor_type.elem_type
     if kind not in _REAL_TYPES:
         msg = (
-            f"input {entry.name!r} has element type {kind}; floating-point numbers are expected ({', '.join(_REAL_TYPES.values())}), "
-            f"or fix this input by inputs={{{entry.name!r}: array}}"
+            f"input {entry.name!r} is of type {_type_name(kind)}; floating-point numbers are expected ({', '.join(_REAL_TYPES.values())}), "
+            f"or fix this input by inputs={{{entry.name!r}: array}} (--input {entry.name}=FILE in a shell)"
         )
         raise UnsupportedModel(msg)
     return _REAL_TYPES[kind]
+
+
+def _type_name(kind: int) -> str:
+    from onnx import TensorProto  # noqa: PLC0415  heavy
+
+    return TensorProto.DataType.Name(kind).lower() if kind in TensorProto.DataType.values() else f"number {kind}"
 
 
 def _fixed(entry: "ValueInfoProto", value: npt.ArrayLike) -> Array:
@@ -203,6 +216,9 @@ def _input_shape(entry: "ValueInfoProto", given: Sequence[int] | None) -> tuple[
     stated = [item.dim_value if item.dim_value > 0 else None for item in kind.shape.dim] if kind.HasField("shape") else None
     if given is not None:
         wanted = [int(size) for size in given]
+        if stated is not None and len(stated) == len(wanted) + 1 and (stated[0] or 1) > 1:
+            msg = f"input {entry.name!r} has shape {_written(stated)}, a fixed batch of {stated[0]}; export the model with a batch of one, or with an open one"
+            raise UnsupportedModel(msg)
         if stated is None or len(stated) == len(wanted) + 1:
             wanted = [stated[0] if stated and stated[0] else 1, *wanted]
         if stated is not None and (
@@ -215,7 +231,7 @@ def _input_shape(entry: "ValueInfoProto", given: Sequence[int] | None) -> tuple[
         stated[0] = 1  # the batch
     if stated is None or any(size is None for size in stated):
         where = "no shape" if stated is None else f"shape {_written(stated)}"
-        msg = f"input {entry.name!r} has {where}; say what one input looks like, as in input_shape=(3, 32, 32)"
+        msg = f"input {entry.name!r} has {where}; say what one input looks like, as in input_shape=(3, 32, 32) (--input-shape 3,32,32 in a shell)"
         raise UnknownShape(msg)
     return tuple(size for size in stated if size is not None)
 
@@ -232,9 +248,8 @@ def _outputs(graph: "GraphProto", output: str | None) -> list[str]:
         return names
     if output is None or output not in {*names, *inside}:
         which = "outputs" if output is None else f"output {output!r}"
-        msg = (
-            f"has no {which}; it has {', '.join(map(repr, names[:8])) or 'none'}, and output= may name any tensor inside as well"
-        )
+        there = f"it has {', '.join(map(repr, names[:8]))}, and " if names else ""
+        msg = f"has no {which}; {there}output= (--output-name in a shell) may name any tensor inside"
         raise UnsupportedModel(msg)
     return [output]
 
@@ -243,6 +258,7 @@ def _run(plan: Plan, trace: Trace, values: Mapping[str, Value], opset: int) -> t
     """Run every operator, constants by the reference evaluator and the rest traced; gives the tensors to keep and how many operators were folded."""
     found, folded = dict(values), Counter[str]()
     last = {name: position for position, proto in enumerate(plan.nodes) for name in proto.input}
+    made = {name for proto in plan.nodes for name in proto.output}
     for position, (proto, label) in enumerate(zip(plan.nodes, plan.labels, strict=True)):
         inputs = [found[name] if name else None for name in proto.input]
         node = Node(proto, trace, inputs, opset)
@@ -250,7 +266,8 @@ def _run(plan: Plan, trace: Trace, values: Mapping[str, Value], opset: int) -> t
         try:
             results = OPERATORS[proto.op_type].run(node) if traced else fold(node)
         except UnsupportedModel as error:
-            msg = f"{label}: {error}"
+            cut = next((name for name in proto.input if name in made and isinstance(found[name], Tensor)), None)
+            msg = f"{label}: {error}" + (f"; {advice(cut)}" if isinstance(error, UnsupportedOperator) else "")
             raise type(error)(msg) from error
         found.update((name, result) for name, result in zip(proto.output, results, strict=False) if name)
         if proto.op_type not in _PLAIN and all(isinstance(result, np.ndarray) for result in results):

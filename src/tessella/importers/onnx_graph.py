@@ -1,5 +1,6 @@
 """The order of an ONNX graph's operators, whatever order a file has them in."""
 
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
@@ -16,6 +17,13 @@ def label(nodes: "Sequence[NodeProto]", position: int) -> str:
     """What to call an operator: by its name if it has one, else by its place in the file."""
     proto = nodes[position]
     return f"node {repr(proto.name) if proto.name else f'#{position}'} ({proto.op_type})"
+
+
+def advice(cut: str | None) -> str:
+    """What could be done about an operator that cannot be read: the tensor at which to end is None where there is none before it."""
+    if cut is None:
+        return "replace it, or end the model before it"
+    return f"replace it, or read the network up to there by naming that tensor, output={cut!r} (--output-name {shlex.quote(cut)} in a shell)"
 
 
 def makers_of(nodes: "Sequence[NodeProto]") -> Makers:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from tessella.errors import UnsupportedOperator
-from tessella.importers.onnx_graph import label, makers_of, sorted_nodes
+from tessella.importers.onnx_graph import advice, label, makers_of, sorted_nodes
 from tessella.importers.onnx_index import OPERATORS
 from tessella.importers.onnx_node import attribute
 from tessella.importers.onnx_reference import FOLDED
@@ -278,10 +278,7 @@ class _Reading:
         """Why an operator cannot be read, and where the model could be cut."""
         inputs = self._nodes[position if cut is None else cut].input
         linear = next((name for name in inputs if self._kinds.get(name) is Kind.LINEAR and name in self._makers), None)
-        advice = (
-            "" if linear is None else f"; replace it, or read the network up to there by naming that tensor, output={linear!r}"
-        )
-        return UnsupportedOperator(f"{label(self._nodes, position)} {why}{advice}")
+        return UnsupportedOperator(f"{label(self._nodes, position)} {why}; {advice(linear)}")
 
 
 def _unfit(operator: str, place: int) -> str:

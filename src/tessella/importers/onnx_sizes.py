@@ -1,5 +1,6 @@
 """How large the matrices of an ONNX model would be, found from shapes alone: what is too large is refused before anything is computed."""
 
+import shlex
 from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
@@ -38,7 +39,9 @@ def check_sizes(graph: "GraphProto", plan: Plan, entries: Mapping[str, Shape], o
                 None,
             )
             advice = "make the model's input smaller" + (
-                "" if cut is None else f", or read the network up to there by output={cut!r}"
+                ""
+                if cut is None
+                else f", or read the network up to there by output={cut!r} (--output-name {shlex.quote(cut)} in a shell)"
             )
             msg = f"{label} would become a matrix of {count:.3g} numbers; at most {LARGEST_MATRIX:.3g} can be read; {advice}"
             raise UnsupportedModel(msg)

@@ -120,11 +120,11 @@ def _layers(leaves: list[tuple[str, Any]], name: str | None) -> tuple[str, list[
         strange = set(parts) - {mark, _BIASES[mark]}
         if strange or mark not in parts:
             what = f"{path}.{min(strange)}" if strange else path
-            msg = f"{title}: hold {what!r:.80}, which belongs to no linear layer; {_MODULE}"
+            msg = f"{title}: hold {what!r:.80}, which belongs to no linear layer; {_otherwise(mark)}"
             raise UnsupportedModel(msg)
         weight, bias = numbers(parts[mark]), parts.get(_BIASES[mark])
         if weight.ndim != 2:
-            msg = f"{title}: {path!r:.60} has a weight of shape {weight.shape}, so it is no linear layer; {_MODULE}"
+            msg = f"{title}: {path!r:.60} has a weight of shape {weight.shape}, so it is no linear layer; {_otherwise(mark)}"
             raise UnsupportedModel(msg)
         layers.append(
             _Linear(
@@ -134,6 +134,11 @@ def _layers(leaves: list[tuple[str, Any]], name: str | None) -> tuple[str, list[
             )
         )
     return _WEIGHTS[mark], layers
+
+
+def _otherwise(mark: str) -> str:
+    """How to hand over what is no plain MLP, in the framework that calls its weights so."""
+    return _MODULE if mark == "weight" else f"export the model to ONNX; or {_PAIRS}"
 
 
 def _fits(layers: Sequence[_Linear]) -> bool:

@@ -15,7 +15,8 @@ from tessella.network import Floats
 ARRAYS = (".csv", ".npy", ".npz")
 
 _LARGEST = 2**28  # bytes; points are few
-_NAMES = 100  # characters of a first line that may hold names
+_NAMES = 1_000_000  # characters of a first line that may hold names
+_BLANK = 100  # lines before it
 
 
 def read_points(path: str | os.PathLike[str]) -> Floats:
@@ -51,6 +52,8 @@ def read_points(path: str | os.PathLike[str]) -> Floats:
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, Floats]:
     """Read arrays of numbers by name; that of a ``.csv`` or ``.npy`` file has none, unless a first line says ``lower,upper``.
 
+    A first line without any number is taken for the names of columns.
+
     Parameters
     ----------
     path
@@ -78,12 +81,33 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Floats]:
 
 
 def _table(place: Path) -> dict[str, Any]:
-    """The rows of a table; its columns, if they are named lower and upper in a first line."""
+    """The rows of a table, after a line of names if there is one; its columns, if they are named lower and upper."""
+    above, names = 0, [""]
     with place.open(encoding="utf-8-sig") as file:
-        names = [name.strip().strip('"').lower() for name in file.readline(_NAMES).split(",")]
-    named = sorted(names) == ["lower", "upper"]
-    rows = np.loadtxt(place, delimiter=",", ndmin=2, dtype=np.float64, skiprows=int(named), encoding="utf-8-sig")
-    return dict(zip(names, rows.T, strict=True)) if named else {"": rows}
+        for above in range(_BLANK):  # noqa: B007  how many lines are above the first that is not blank
+            line = file.readline(_NAMES)
+            if line.strip() or not line:
+                names = [name.strip().strip('"').lower() for name in line.split(",")]
+                break
+    named = not any(_is_number(name) for name in names) and not names[0].startswith("#")
+    try:
+        rows = np.loadtxt(place, delimiter=",", ndmin=2, dtype=np.float64, skiprows=(above + 1) * named, encoding="utf-8-sig")
+    except ValueError as error:
+        where = f"below a line of names: {','.join(names):.60}" if named else "from its first line on"
+        msg = f"holds something else than numbers with commas between them, {where} ({str(error).partition('; use ')[0]:.120})"
+        raise FileError(msg) from error
+    if not rows.size:
+        msg = f"holds no numbers, only {','.join(names)!r:.60}"
+        raise FileError(msg)
+    return dict(zip(names, rows.T, strict=True)) if sorted(names) == ["lower", "upper"] else {"": rows}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _arrays(loaded: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tessella.errors import NetworkError, TessellaError, UnsupportedModel, UnsupportedOperator
+from tessella.importers.door import advised
 from tessella.importers.linear_maps import LARGEST_MATRIX, check_size
 from tessella.importers.torch_call import Call, arguments, base_name, dry_run, first_line
 from tessella.importers.torch_ends import ENDS, after_end, ending
@@ -239,7 +240,7 @@ def _run(graph: Graph, values: Named, run: Callable[[Step, tuple[Any, ...], Name
         except UnsupportedOperator:
             raise
         except TessellaError as error:
-            msg = f"{step} is {step.operator}: {error}"
+            msg = f"{step} is {step.operator}: {advised(str(error))}"
             raise UnsupportedModel(msg) from error
         except Exception as error:
             msg = f"{step} is {step.operator}, which cannot be run: {first_line(error)}"

@@ -230,7 +230,7 @@ class Ended:
 
     def refuse(self) -> NoReturn:
         """Say that something reads this which is no end."""
-        msg = f"reads the result of {self.left_off[0]}, which is not piecewise linear; only where it ends the model can it be left off"
+        msg = f"reads the result of {self.left_off[0]}, which is not piecewise linear; only where it ends the model can it be left off; replace it, or cut the model before it"
         raise UnsupportedOperator(msg)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tessella.answer import Answer, part, past, whole
 from tessella.domain import Domain
-from tessella.door import DomainLike, NetworkLike, enter
+from tessella.door import DomainLike, NetworkLike, enter_anywhere
 from tessella.errors import OptionError
 from tessella.executors import ExecutorLike
 from tessella.kernel import meter
@@ -155,7 +155,7 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     start = meter.clock()
     if domain is None and isinstance(stability, Stability):
         domain = stability.domain
-    network, domain = enter(network, domain)
+    network, domain = enter_anywhere(network, domain)
     check_stability(stability, network, domain, "upper_bounds")
     dim = network.input_dim if domain is None else domain.free_dim
     layers = stages(network)

@@ -26,7 +26,7 @@ from math import prod
 from numbers import Integral
 from typing import TypeAlias
 
-from tessella.door import NetworkLike, enter
+from tessella.door import NetworkLike, enter_anywhere
 from tessella.errors import OptionError
 from tessella.network import Network
 from tessella.upper.logarithms import power_of_cells, power_of_configuration
@@ -203,7 +203,7 @@ def _shape(network: Shape, widths: Iterable[int] | None) -> tuple[int, list[Stag
         if widths is not None:
             msg = "a Network has its own widths; give either a network, or a number of inputs and widths"
             raise OptionError(msg)
-        read, _ = enter(network, None)
+        read, _ = enter_anywhere(network, None)
         return read.input_dim, stages(read)
     if widths is None:
         msg = f"give the widths of the layers as well, as in configuration_bound({network!r}, [11, 11, 10])"
