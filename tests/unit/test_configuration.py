@@ -184,5 +184,4 @@ def test_wide_layers_are_bounded_in_logarithms(monkeypatch):
     monkeypatch.setattr(sys.modules["tessella.upper.configuration"], "_MOST_WORK", 0.0)
     rounded = configuration_bound(30, [40, 50]), raghu_bound(30, [40, 50])
     for one, other in zip(exact, rounded, strict=True):
-        assert one <= other <= 4 * one
-        assert other.bit_count() == 1
+        assert one <= other <= one + max(one // 10**6, 1)

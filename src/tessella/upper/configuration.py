@@ -34,7 +34,7 @@ from tessella.upper.logarithms import power_of_cells, power_of_configuration
 Shape: TypeAlias = int | NetworkLike
 
 _WIDEST = 20_000_000  # units that cut, or dimensions, beyond which even logarithms take too long
-_MOST_WORK = 4e12  # products of bits that integers may take: about a second
+_MOST_WORK = 4e11  # products of bits that integers may take: about a tenth of a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,9 @@ def montufar(dim: int, layers: Sequence[Stage]) -> int:
 
 
 def configuration(dim: int, layers: Sequence[Stage]) -> int:
-    """`configuration_bound` on a region of this dimension; a power of two above it where integers would take long."""
+    """`configuration_bound` on a region of this dimension; a little more where integers would take long."""
     if is_heavy(dim, layers):
-        return min(_power_of_two(power_of_configuration(dim, layers)), 1 << sum(stage.relus for stage in layers))
+        return min(_at_least(power_of_configuration(dim, layers)), 1 << sum(stage.relus for stage in layers))
     return configurations(dim, layers)[-1]
 
 
@@ -139,7 +139,7 @@ def configurations(dim: int, layers: Sequence[Stage]) -> list[int]:
 
 
 def is_heavy(dim: int, layers: Sequence[Stage], times: int = 1) -> bool:
-    """Whether integers would take more than a second or so, if that must be done so many times; raises for layers that are too wide even for logarithms."""
+    """Whether integers would take more than some tenths of a second, if that must be done so many times; raises for layers that are too wide even for logarithms."""
     work, bits, dims = 0.0, 0.0, accumulate((stage.units for stage in layers), min, initial=dim)
     for stage, widest in reversed(list(zip(layers, dims, strict=False))):
         steps = min(stage.relus, widest)
@@ -154,8 +154,11 @@ def is_heavy(dim: int, layers: Sequence[Stage], times: int = 1) -> bool:
     return times * work > _MOST_WORK
 
 
-def _power_of_two(power: float) -> int:
-    return 1 << math.ceil(power)
+def _at_least(power: float) -> int:
+    """A whole number that 2**power does not exceed."""
+    whole = math.floor(power)
+    part = math.ceil(2.0 ** (power - whole) * (1.0 + 1e-12) * 2.0**40)
+    return part << whole - 40 if whole >= 40 else -(-part >> 40 - whole)
 
 
 def _split(stage: Stage, widest: int, below: list[int]) -> list[int]:
@@ -184,7 +187,7 @@ def _cells(hyperplanes: int, dim: int) -> int:
     if dim >= hyperplanes:
         return 1 << hyperplanes
     if dim * dim * hyperplanes.bit_length() > _MOST_WORK:
-        return _power_of_two(power_of_cells(hyperplanes, dim))
+        return _at_least(power_of_cells(hyperplanes, dim))
     return sum(_binomials(hyperplanes, dim))
 
 

@@ -1,4 +1,4 @@
-"""The bounds from a shape in logarithms, rounded up to a power of two: for layers so wide that exact integers would take minutes.
+"""The bounds from a shape in logarithms, rounded up: for layers so wide that exact integers would take minutes.
 
 Sums are added up in floating-point logarithms.  Every step errs by at most a few roundings of a number no larger than the result; in the end all of them together are added.
 """
