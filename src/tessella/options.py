@@ -78,7 +78,7 @@ def check_workers(workers: object, who: str, *, otherwise: str = "None for all c
 
 def check_memory(memory: object, who: str) -> None:
     """Raise unless this is a number of bytes, or None."""
-    check_whole(memory, "memory", who, otherwise="None for no limit")
+    check_whole(memory, "memory", who, otherwise="None for a quarter of the machine's")
 
 
 def check_probability(value: object, name: str, who: str, *, such_as: float = 0.95) -> None:

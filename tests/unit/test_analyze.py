@@ -336,17 +336,30 @@ def test_steps_are_plain_values():
 
 
 @pytest.mark.parametrize(
-    ("seen", "most"),
+    ("seen", "power", "least", "most"),
     [
-        ([(0.0, 1), (0.2, 1), (0.4, 1)], 1.1),  # a busy machine: nothing was counted
-        ([(0.0, 1), (0.1, 500), (0.3, 500)], 1.0),  # nor in the last half
-        ([(0.0, 1), (1.0, 1_000), (2.0, 11_000)], 0.11),  # it is slower at first
+        ([(0.0, 1), (0.2, 1), (0.4, 1)], 10.0, 0.0, 1.1),  # a busy machine: nothing was counted
+        ([(0.0, 1), (0.1, 500), (0.3, 500)], 10.0, 0.0, 1.0),  # nor in the last half
+        (
+            [(0.0, 1), (1.0, 1_000), (2.0, 11_000)],
+            14.0,
+            0.5,
+            0.55,
+        ),  # it is slower at first; what is counted is not to be counted again
     ],
 )
-def test_a_trial_that_had_no_time_is_no_forecast_of_ages(seen, most):
+def test_a_trial_that_had_no_time_is_no_forecast_of_ages(seen, power, least, most):
     counting = object.__new__(plan.Counting)
     counting._seen = seen
-    assert 0.0 < counting.foreseen(10.0) <= most
+    assert least < counting.foreseen(power) <= most
+
+
+def test_an_estimate_below_what_was_counted_is_no_forecast():
+    counting = object.__new__(plan.Counting)
+    counting._seen = [(0.0, 1), (1.0, 2_000)]
+    assert counting.foreseen(10.9) is None
+    assert counting.foreseen(-np.inf) is None
+    assert counting.foreseen(2000.0) == np.inf
 
 
 @pytest.mark.parametrize("inequalities", [0, 3])

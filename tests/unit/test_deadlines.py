@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from tessella import Box, Layer, Network, OptionError, stability
+from tessella import Box, Layer, Network, OptionError, analyze, count, stability, upper_bounds
 from tessella.kernel import deadline as module
 from tessella.kernel.deadline import NEVER, Deadline, default_memory
 from tessella.tightening import tighten
@@ -108,3 +108,52 @@ def test_only_undecided_units_of_wide_layers_are_bounded_again(monkeypatch):
     for low, high, values in zip(part.bounds.lower, part.bounds.upper, points, strict=True):
         assert (values >= low).all()
         assert (values <= high).all()
+
+
+def windows(inputs, widths, reads, seed=0):
+    """Wide layers of which each unit reads few others."""
+    rng, layers, before = np.random.default_rng(seed), [], inputs
+    for width in widths:
+        near = (np.arange(width)[:, None] * before // width + np.arange(reads)) % before
+        values = rng.standard_normal((width, reads)) / reads**0.5
+        weight = csr_array((values.ravel(), near.ravel(), np.arange(0, width * reads + 1, reads)), shape=(width, before))
+        layers.append(Layer(weight, 0.1 * rng.standard_normal(width)))
+        before = width
+    return Network(tuple(layers))
+
+
+def test_an_analysis_of_a_wide_network_says_what_it_knows_and_ends():
+    network, box = windows(8, (6000, 6000, 6000), 5), Box(-1, 1, dim=8)
+    start = time.process_time()
+    found = analyze(network, box, seconds=1.0)
+    assert time.process_time() - start < 20.0
+    assert 2 <= found.proved_lower <= found.probable_lower <= found.upper
+    shape = upper_bounds(network)
+    assert found.upper <= shape.best < 1 << network.relus
+
+
+def test_next_to_no_time_is_enough_for_bounds():
+    network, box = random_network(30, 40, 40), Box(-1, 1, dim=30)
+    found = analyze(network, box, seconds=0.01)
+    assert found.proved_lower >= 1
+    assert found.upper <= upper_bounds(network).configuration
+    assert count(network, box, seconds=0.01).lower >= 1
+
+
+def test_what_would_take_too_much_memory_is_left_out():
+    network, box = windows(4, (3000, 3000), 4), Box(-1, 1, dim=4)
+    found = analyze(network, box, seconds=2.0, memory=100_000_000)
+    assert "were left out: they would take about" in found.choices
+    assert "100 MB are allowed" in found.choices
+    assert found.estimate is None
+    assert found.count is None
+    assert found.upper < 1 << network.relus
+    with pytest.raises(OptionError, match="memory is limited to 100,000,000 bytes, but one worker needs"):
+        count(network, box, memory=100_000_000, seconds=2.0)
+
+
+def test_a_million_units_in_one_layer_are_an_answer():
+    rng = np.random.default_rng(0)
+    network = Network((Layer(rng.standard_normal((1_000_000, 3)), rng.standard_normal(1_000_000)),))
+    found = analyze(network, Box(-1, 1, dim=3), seconds=0.5, memory=50_000_000)
+    assert 2 <= found.proved_lower < found.upper <= upper_bounds(network).best < 1 << 60

@@ -24,7 +24,7 @@ from tessella.analysis.result import Analysis
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
-from tessella.counting.schedule import prepare
+from tessella.counting.schedule import TooLarge, prepare
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError, TessellaError, WorkerLost
 from tessella.estimating.descents import Descents
@@ -65,6 +65,7 @@ _LOOSE, _FEW_UNITS = (
     64,
 )  # bits between estimate and bound from which on MIPBound may be tighter, and units up to which it is fast
 _MEETING = 0.05  # part of the time, to find hyperplanes that meet
+_COPIES = 2  # of what one who walks takes: two processes
 _QUICK = 0.15  # part of the time that linear bounds may take
 
 
@@ -85,6 +86,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     rng: int | np.random.Generator = 0,
     executor: ExecutorLike | None = None,
     workers: int | None = None,
+    memory: int | None = None,
     progress: Callable[[Analysis], None] | bool | None = None,
 ) -> Analysis:
     """Find out in a given time how many regions a network has on a domain: exactly, or between bounds that say how sure they are.
@@ -109,6 +111,8 @@ def analyze(  # noqa: PLR0913  one keyword per option
         is known.
     workers
         How many work at the same time; None for all cores, or as many as the executor has.
+    memory
+        Bytes that counting and estimating may take: what would need more is left out.  None for a quarter of the machine's.
     progress
         Called with what is known, some times a second; True for a bar on a terminal or in a notebook.
 
@@ -124,6 +128,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds, _WHO, otherwise="", endless=False)
     options.check_confidence(confidence, _WHO)
     options.check_workers(workers, _WHO)
+    options.check_memory(memory, _WHO)
     executor = options.check_executor(executor, _WHO)
     tell = options.check_progress(progress, _WHO, "one Analysis")
     if mipbound not in (None, True, False):
@@ -132,6 +137,7 @@ def analyze(  # noqa: PLR0913  one keyword per option
     seed = int(generator(rng).integers(2**62))
     start = Analysis(network, domain, 1, 1, 1 << network.relus, confidence=float(confidence), status=Status.RUNNING)
     session = Session(start, float(seconds), 1.0 - float(confidence), seed, workers, tell, executor=executor)
+    session.memory = memory or session.memory
     status = Status.FINISHED
     try:
         with session.listening():
@@ -154,9 +160,15 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
         changes = "No unit changes its state on this domain" if session.standing.network.relus else "The network has no ReLU"
         session.say(f"{changes}, so there is one region.")
         return
-    if session.executor is not None:
+    tree = Tree.of(_known(session))
+    session.fits = tree.bytes * _COPIES <= session.memory
+    if not session.fits:
+        session.say(
+            f"Counting and descents were left out: they would take about {_size(tree.bytes * _COPIES)} of memory, {_size(session.memory)} are allowed."
+        )
+    elif session.executor is not None:
         with session.off_the_clock("the workers"):
-            everywhere(_prepare_there, (Tree.of(_known(session)),), session.executor, session.seconds)
+            everywhere(_prepare_there, (tree,), session.executor, session.seconds)
     with TemporaryDirectory(prefix="tessella-", ignore_cleanup_errors=True) as folder:
         counting = Counting(session, Path(folder) / "count.db")
         if _is_countable(session) and counting.go(
@@ -174,12 +186,16 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
                 session.say("The proved bounds meet, so nothing had to be estimated.")
                 return
             estimating = Estimating(session, counting, mipbound)
-            estimating.go(process)
-        estimating.go_on()
+            if session.fits:
+                estimating.go(process)
+        if session.fits or mipbound:
+            estimating.go_on()
 
 
 def _is_countable(session: Session) -> bool:
     """Whether counting comes to anything: with many inputs and units its first step alone may take longer than there is time."""
+    if not session.fits:
+        return False
     countable = session.standing.domain.free_dim <= _FEW_INPUTS or _known(session).totals()["unstable"] <= _MOST_UNITS
     if not countable:
         session.say(f"More than {_MOST_UNITS:,} unstable units are too many to begin counting.")
@@ -237,34 +253,37 @@ class Counting:
             session.know(proved_lower=now.lower, upper=now.upper)
 
         with session.step("count", why) as found:
-            done = count(
-                network,
-                domain,
-                seconds=max(seconds, 1e-3),
-                executor=session.executor,
-                workers=session.workers,
-                checkpoint=self._file,
-                progress=told,
-                stability=self._known,
-            )
+            try:
+                given: dict[str, Any] = {"seconds": max(seconds, 1e-3), "workers": session.workers, "memory": session.memory}
+                given |= {"executor": session.executor, "checkpoint": self._file, "progress": told, "stability": self._known}
+                done = count(network, domain, **given)
+            except TooLarge as error:
+                found.append(str(error))
+                return False
             session.know(proved_lower=done.lower, upper=done.upper, count=done)
             found.append(f"{_counted(done)} in {format_duration(done.seconds - spent)}")
         _check_lost(done)
         return session.standing.exact is not None
 
-    def foreseen(self, power: float) -> float:
-        """How many seconds it would take to count 2**power regions, at the speed of the last half or a little more: it is slower at first.
+    def foreseen(self, power: float) -> float | None:
+        """How many seconds it would still take to count 2**power regions, at the speed of the last half or a little more: it is slower at first.
+
+        None where nobody knows: if no more are said to be there than were counted already, and yet it did not end.
 
         What was counted is told in steps, so less than half would sometimes hold two steps and sometimes none.
 
         On a busy machine the trial may have had no time at all; where it counted next to nothing, a moderate speed is assumed.
         """
         seconds, regions = self._seen[-1]
+        if power <= math.log2(regions):
+            return None
         then, before = next((pair for pair in reversed(self._seen) if pair[0] <= seconds / 2.0), self._seen[0])
         speed = max((regions - before) / max(seconds - then, 1e-9), regions / max(seconds, 1e-9))
         speed = max(speed, _MODERATE) if regions < _TELLING else speed
         exponent = power - math.log2(speed)
-        return 2.0**exponent if exponent < 1000.0 else math.inf
+        if exponent >= 1000.0:
+            return math.inf
+        return 2.0**exponent - regions / speed
 
 
 def _meet(session: Session) -> None:
@@ -294,7 +313,7 @@ class Estimating:
         self._units = _known(session).totals()["unstable"]
         self._may_search = bool(mipbound) or (mipbound is None and self._units <= _FEW_UNITS)
         self._counts = self._searches = self._judged = False
-        self._foreseen = math.inf
+        self._foreseen: float | None = None
         self._last = Estimate(session.standing.network, session.standing.domain, -math.inf, math.inf, 1, 0.0)
 
     def go(self, process: EstimatingProcess | EstimatingElsewhere) -> None:
@@ -335,7 +354,7 @@ class Estimating:
         """Whether something else is worth more than further descents; asked again and again."""
         if not self._judged and self._last.probes and spent >= _GLANCE * self._session.seconds:
             self._judged, self._foreseen = True, self._counting.foreseen(self._last.maps)
-            self._counts = self._foreseen * _SLOWER < self._session.left
+            self._counts = self._foreseen is not None and self._foreseen * _SLOWER < self._session.left
         if self._may_search and spent > (1.0 - _MIPBOUND) * whole:
             self._searches = bool(self._asked) or not self._last.probes or self._loose >= _LOOSE
         return self._counts or self._searches
@@ -350,12 +369,14 @@ class Estimating:
         session, last = self._session, self._last
         if not last.probes:
             session.say("No random descent ended in time: give it more seconds for an estimate.")
-        about = f"ounting {_number(last)} regions would take {format_duration(self._foreseen)}"
+        about = f"ounting {_number(last)} regions would take {format_duration(self._foreseen or 0.0)}"
         if self._counts:
             ended = self._counting.go(session.left, "at this speed it ends in time")
             session.say(f"An estimate said that c{about} and end in time; it did{'' if ended else ' not'}.")
             return
-        if self._judged:
+        if self._judged and self._foreseen is None:
+            session.say("How long counting would take is unknown: the estimate is no more than what was counted.")
+        elif self._judged:
             session.say(f"C{about}, so the time went into the estimate.")
         if self._asked is None and not self._may_search:
             session.say(f"MIPBound was left out: {self._units:,} unstable units are too many for it.")
@@ -441,6 +462,10 @@ def _units(known: Stability) -> str:
     total, late = known.totals(), known.bounds.unproved
     words = f"{known.bounds.method}: {total['unstable']:,} of {known.network.relus:,} units unstable"
     return words + (f", {late:,} cut short" if late else "")
+
+
+def _size(memory: int) -> str:
+    return f"{memory / 1e9:,.1f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"
 
 
 def _counted(done: Count) -> str:

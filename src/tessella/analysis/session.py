@@ -11,6 +11,7 @@ from typing import Any
 
 from tessella.analysis.result import LOADING, Analysis, Step
 from tessella.kernel import meter
+from tessella.kernel.deadline import default_memory
 
 _LONG = 1.0  # seconds of loading that are worth a line
 
@@ -37,6 +38,10 @@ class Session:
         Whether Ctrl-C was heard.
     executor
         Where tasks are sent; None for this machine.
+    memory
+        Bytes that whoever works may take.
+    fits
+        Whether counting and estimating take no more.
     """
 
     standing: Analysis
@@ -49,6 +54,8 @@ class Session:
     _compiled: float = field(default_factory=meter.compile_seconds)
     interrupted: bool = False
     executor: Executor | None = None
+    memory: int = field(default_factory=default_memory)
+    fits: bool = True
 
     @property
     def spent(self) -> float:

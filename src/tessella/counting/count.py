@@ -194,7 +194,7 @@ def count(  # noqa: PLR0913  one keyword per option
     seconds
         Stop after this time, with the bounds proved so far; None for no limit.  Compiling, once per machine, does not count.
     memory
-        Bytes that the workers may hold together: fewer of them are used if all would need more.
+        Bytes that the workers may hold together: fewer of them are used if all would need more.  None for a quarter of the machine's.
     executor
         Any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler; None for threads of this process.
     workers

@@ -19,6 +19,7 @@ from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain
 from tessella.counting.walkers import walk_for, walker_for
 from tessella.errors import OptionError, SolverError, WorkerLost
 from tessella.kernel import meter
+from tessella.kernel.deadline import default_memory
 from tessella.parallel import Crew, Pending, Stop, Workforce, worker_count
 from tessella.partition.local import LocalBound
 from tessella.partition.settler import Settler
@@ -30,6 +31,14 @@ _SLICE, _SHORT = 0.3, 0.02  # seconds that a worker walks; after the second it m
 _SLICE_AFAR, _SHORT_AFAR = 2.0, 0.2  # in other processes; the second where others wait for work
 _TICK = 0.2  # seconds between reports
 _MOST_NODES, _MOST_THIN = 1024, 64  # that one worker gets
+
+
+class TooLarge(OptionError):
+    """One worker alone needs more memory than is allowed."""
+
+    def __init__(self, size: int, memory: int) -> None:
+        """Say how much."""
+        super().__init__(f"memory is limited to {memory:,} bytes, but one worker needs {size:,} for this network; allow more")
 
 
 def prepare(tree: Tree) -> None:
@@ -224,7 +233,11 @@ class Run:
         self._pool, self._thin = list(saved.open), list(saved.thin)
         here = Workers(self.ledger.bound)
         executor, workers, memory = workforce
-        most = math.inf if memory is None else _most_workers(here.size("", self.tree), memory)
+        allowed = default_memory() if memory is None else memory
+        if self.tree.bytes > allowed:
+            raise TooLarge(self.tree.bytes, allowed)
+        limited = memory is not None or (executor is None and worker_count(workers) * self.tree.bytes > allowed)
+        most = _most_workers(here.size("", self.tree), allowed) if limited else math.inf
 
         def count() -> int:
             return int(min(worker_count(workers, executor), most))
@@ -350,6 +363,5 @@ def _top(stack: list[_Item], size: int) -> tuple[_Item, ...]:
 def _most_workers(size: int, memory: int) -> int:
     """How many workers of this size, in bytes, the memory holds."""
     if size > memory:
-        msg = f"memory is limited to {memory:,} bytes, but one worker needs {size:,} for this network; allow more"
-        raise OptionError(msg)
+        raise TooLarge(size, memory)
     return memory // max(size, 1)

@@ -157,6 +157,14 @@ class Tree:
         """Whether exact arithmetic decides a prefix in a fraction of a second."""
         return self.network.parameters * self.domain.free_dim < _SMALL
 
+    @property
+    def bytes(self) -> int:
+        """About how much memory whoever walks takes for the network alone, whose weights are dense then."""
+        first, *others = self.walked.layers
+        widths = [layer.units for layer in self.walked.layers]
+        weights = first.units * self.domain.free_dim + sum(layer.units * layer.inputs for layer in others)
+        return 8 * (2 * weights + sum(widths[:-1]) * max(widths))
+
     @cached_property
     def scaled(self) -> Scaled:
         """The numbers that walkers work with; the scaling rounds, as all that follows does."""

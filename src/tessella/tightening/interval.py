@@ -8,6 +8,8 @@ from tessella.network import Floats, Layer
 from tessella.preactivation import passed_on
 from tessella.tightening.rounding import gamma, lost
 
+_ENTRIES = 4_000_000  # weights that are split into positive and negative ones at a time
+
 
 def interval(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Bounds on a layer's preactivations from bounds on its inputs; exact (but for rounding) in the first layer of a box.
@@ -19,12 +21,19 @@ def interval(layer: Layer, low: Floats, high: Floats) -> tuple[Floats, Floats]:
     low, high
         Bounds on its inputs.
     """
-    weight = layer.weight
+    size = max(_ENTRIES * layer.units // max(layer.parameters, 1), 1)
+    parts = [_part(layer, slice(begin, begin + size), low, high) for begin in range(0, layer.units, size)]
+    return np.concatenate([lower for lower, _ in parts]), np.concatenate([upper for _, upper in parts])
+
+
+def _part(layer: Layer, units: slice, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The same for some of the units."""
+    weight, bias = layer.weight[units], layer.bias[units]
     positive, negative = _parts(weight)
-    lower = positive @ low + negative @ high + layer.bias
-    upper = positive @ high + negative @ low + layer.bias
-    below = positive @ np.abs(low) - negative @ np.abs(high) + np.abs(layer.bias)
-    above = positive @ np.abs(high) - negative @ np.abs(low) + np.abs(layer.bias)
+    lower = positive @ low + negative @ high + bias
+    upper = positive @ high + negative @ low + bias
+    below = positive @ np.abs(low) - negative @ np.abs(high) + np.abs(bias)
+    above = positive @ np.abs(high) - negative @ np.abs(low) + np.abs(bias)
     tiny = lost(layer.inputs, weight, np.concatenate([low, high]))
     return np.asarray(lower - gamma(layer.inputs) * below - tiny), np.asarray(upper + gamma(layer.inputs) * above + tiny)
 
