@@ -40,11 +40,13 @@ def spirals(place: Path) -> None:
     turn = np.sqrt(rng.random(600)) * 3.0 * np.pi
     sign = np.where(np.arange(600) % 2, 1.0, -1.0)
     points = 0.1 * sign[:, None] * turn[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    names = np.where(sign > 0.0, "one", "other")
     model = trained(points, sign[:, None], (2, 32, 32, 1), steps=4000)
     network, box = tessella.load(model, input_shape=(2,)), tessella.Box(-1, 1, dim=2)
     found = tessella.polygons(network, box)
     for colour in plot.Colour:
-        save(plot.regions(network, box, polygons=found, colour=colour), place / f"spirals-{colour}.png")
+        figure = plot.regions(network, box, polygons=found, colour=colour, data=points, labels=names)
+        save(figure, place / f"spirals-{colour}.png")
 
 
 def function(place: Path) -> None:
@@ -60,9 +62,8 @@ def digits(place: Path) -> None:
     images, labels = load_digits(return_X_y=True)
     shown = np.array([images[np.argmax(labels == digit)] / 16.0 for digit in (0, 1, 7)])
     chosen = tessella.slice(network, shown, tessella.Box.cube(-1.0, 2.0, network.input_dim))
-    figure = plot.regions(chosen)
+    figure = plot.regions(chosen, data=shown, labels=(0, 1, 7))
     for digit, (x, y) in zip((0, 1, 7), chosen.coordinates(shown), strict=True):
-        figure.axes[0].plot(x, y, "o", color="black", markersize=5)
         figure.axes[0].annotate(f"a {digit}", (x, y), xytext=(6, 5), textcoords="offset points", fontweight="bold")
     save(figure, place / "digits-slice.png")
     save(plot.stability(tessella.stability(network, box)), place / "digits-stability.png")

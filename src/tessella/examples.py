@@ -11,11 +11,13 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from tessella.domain import Domain
 from tessella.errors import OptionError
 from tessella.listing.polygons import Polygons
 from tessella.network import Floats, Network
 from tessella.seeds import generator
 from tessella.slicing import Slice
+from tessella.slicing import slice as make_slice
 
 MOST = 2000  # examples that are drawn; more hide what is below
 _NEAR = 1e-6  # of the size of the examples: how far from a slice one may lie that is on it
@@ -69,6 +71,13 @@ class Examples:
             kept = np.sort(generator(0).permutation(kept)[:MOST])
         labels = None if self.labels is None else tuple(self.labels[number] for number in kept.tolist())
         return Examples(self.inputs[kept], labels), places[kept]
+
+    def plane(self, network: Network, domain: Domain) -> tuple[Slice, str]:
+        """The plane through three examples, and which they are in words."""
+        numbers = self.three()
+        names = [f"{number}{'' if self.labels is None else f' (class {self.labels[number]})'}" for number in numbers]
+        words = f"The plane through examples {', '.join(names[:2])} and {names[2]} of the data"
+        return make_slice(network, self.inputs[numbers], domain), words
 
     def three(self) -> list[int]:
         """Three examples that span a plane, of different classes as far as there are any: the first of each."""

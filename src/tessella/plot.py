@@ -12,14 +12,16 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from tessella import options
 from tessella.analysis.result import Analysis
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import MissingPackage, OptionError
+from tessella.examples import Examples, examples
 from tessella.listing.polygons import Polygons
 from tessella.listing.polygons import polygons as find_polygons
-from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats, Network
+from tessella.painting import INK, SIDE, bare, by_layer, by_region, by_slope, decision, dots, frame, graph, grown, legend
 from tessella.progress import found_so_far, with_bar
 from tessella.result import Side, format_confidence, format_count, maps
 from tessella.slicing import Slice
@@ -28,11 +30,10 @@ from tessella.stability import Stability
 Figure = Any  # of matplotlib, which may not be there
 Axes = Any
 
-_INK, _PALE = "#1f2933", "#d5dbe1"
-_LAYERS = ("#0b6e99", "#d1495b", "#edae49", "#3b7d3c", "#7a4eab", "#8c564b", "#17a2a2", "#5c6670")  # repeated beyond
+_PALE = "#d5dbe1"
+_STABLE = 0.08  # of the colours: for units that are stable on either side
 _STATES = ("#2b5c8a", "#f4f1e8", "#b5482a")  # stably inactive, both, stably active
 _NARROW = 1e-12  # of its distance from 0: how wide half of a picture must be
-_MANY_LINES = 8  # outputs that are told apart by colour
 
 
 class Colour(StrEnum):
@@ -52,12 +53,14 @@ def regions(  # noqa: PLR0913  one keyword per option
     colour: Colour | str = Colour.REGION,
     output: int | None = None,
     limit: int | None = None,
+    data: npt.ArrayLike | None = None,
+    labels: npt.ArrayLike | None = None,
     ax: Axes | None = None,
     progress: Callable[[int], None] | bool | None = None,
 ) -> Figure:
     """Draw the regions of a network with one or two inputs, or on a slice, as the polygons that they are.
 
-    There are as many polygons as `tessella.count` finds.  With one input it draws the function, with its regions below.
+    There are as many polygons as `tessella.count` finds.  With one input it draws the function, with its regions below.  The points that a slice goes through are marked.
 
     Parameters
     ----------
@@ -74,6 +77,8 @@ def regions(  # noqa: PLR0913  one keyword per option
         The output whose slope or graph is drawn; None for all of them.
     limit
         Refuse to draw more regions than this.
+    data, labels
+        Examples to draw, one row each, and their classes: those that lie on the picture.  With data a line shows where the network's decision changes.
     ax
         Where to draw; None for a figure of its own.
     progress
@@ -87,22 +92,8 @@ def regions(  # noqa: PLR0913  one keyword per option
     >>> figure.axes[0].get_title()
     '2-2-1 on [-1, 1]^2: 4 regions'
     """
-    try:
-        chosen = Colour(colour)
-    except ValueError as error:
-        msg = f"colour is {colour!r:.40}; a picture takes one of {', '.join(Colour)}"
-        raise OptionError(msg) from error
-    if isinstance(network, Slice):
-        if domain is not None:
-            msg = "a slice has a domain of its own; give no other"
-            raise OptionError(msg)
-        source, whole, where = network, network.network, network.domain
-    else:
-        if domain is None:
-            msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
-            raise OptionError(msg)
-        whole, where = enter(network, domain)
-        source = whole
+    chosen = options.chosen(Colour, colour, "colour", "a picture")
+    source, whole, where = _source(network, domain)
     _check_size(where)
     if polygons is not None and not (polygons.network == whole and polygons.domain == where):
         msg = "the polygons are those of another network or domain; find them with tessella.polygons(network, domain)"
@@ -115,15 +106,37 @@ def regions(  # noqa: PLR0913  one keyword per option
         msg = f"there is no output {output}: the network has outputs 0 to {found.network.output_dim - 1}"
         raise OptionError(msg)
     names = _names(source, found)
-    figure, axes = _axes(ax, (6.4, 6.0) if found.dim == 2 else (7.0, 4.2))
-    draw = _graph if found.dim == 1 else {Colour.REGION: _by_region, Colour.LAYER: _by_layer, Colour.SLOPE: _by_slope}[chosen]
+    seen = _examples(source, found, data, labels)
+    figure, axes = _axes(ax, (7.0, 4.2)) if found.dim == 1 else _square(ax)
+    draw = graph if found.dim == 1 else {Colour.REGION: by_region, Colour.LAYER: by_layer, Colour.SLOPE: by_slope}[chosen]
     draw(axes, found, output)
-    axes.set_title(_title(source, found), color=_INK)
+    axes.set_title(_title(source, found), color=INK)
     axes.set_xlabel(names[0])
     if found.dim == 2:
         axes.set_ylabel(names[1])
-        _frame(axes, found)
+        frame(axes, found)
+    if data is not None:
+        decision(axes, found)
+    if seen is not None:
+        dots(axes, *seen)
+    legend(axes)
+    if ax is None and found.dim == 2:
+        grown(figure, axes)
     return figure
+
+
+def _source(network: NetworkLike | Slice, domain: DomainLike | None) -> tuple[Network | Slice, Network, Domain]:
+    """What is drawn; its network, and its domain."""
+    if isinstance(network, Slice):
+        if domain is not None:
+            msg = "a slice has a domain of its own; give no other"
+            raise OptionError(msg)
+        return network, network.network, network.domain
+    if domain is None:
+        msg = "say which inputs to draw: plot.regions(net, tessella.Box(-1, 1, dim=2))"
+        raise OptionError(msg)
+    whole, where = enter(network, domain)
+    return whole, whole, where
 
 
 def bracket(analyses: Analysis | Iterable[Analysis], *, names: Sequence[str] | None = None, ax: Axes | None = None) -> Figure:
@@ -156,11 +169,20 @@ def bracket(analyses: Analysis | Iterable[Analysis], *, names: Sequence[str] | N
     axes.set_xlim(low - 0.16 * (high - low) - 1.0, high + 0.22 * (high - low) + 1.0)
     axes.grid(axis="x", color=_PALE, linewidth=0.6)
     axes.set_axisbelow(True)
-    _bare(axes, "left", "top", "right")
+    bare(axes, "left", "top", "right")
     handles, words = axes.get_legend_handles_labels()
     unique = dict(zip(words, handles, strict=True))
     axes.legend(
-        unique.values(), unique.keys(), loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2, frameon=False, fontsize="small"
+        unique.values(),
+        unique.keys(),
+        loc="lower center",
+        bbox_to_anchor=(0.4, 1.0),
+        ncols=2,
+        columnspacing=3.0,
+        handletextpad=0.9,
+        labelspacing=0.7,
+        frameon=False,
+        fontsize="small",
     )
     return figure
 
@@ -194,12 +216,11 @@ def stability(found: Stability | Analysis, *, ax: Axes | None = None) -> Figure:
     figure, axes = _axes(ax, (7.0, 1.4 + 0.5 * len(rows)))
     image = np.full((len(rows), max(len(shares) for _, shares in rows)), np.nan)
     for place, (_, shares) in enumerate(rows):
-        image[place, : len(shares)] = np.sort(shares)
-    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415
-
-    map_of_states = LinearSegmentedColormap.from_list("states", _STATES)
+        ordered = np.sort(shares)
+        between = _STABLE * 1.01 + (1.0 - 2.02 * _STABLE) * ordered  # what is not stable never looks so
+        image[place, : len(shares)] = np.where((ordered > 0.0) & (ordered < 1.0), between, ordered)
     shown = axes.pcolormesh(
-        image, cmap=map_of_states, vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.4 if image.shape[1] <= 128 else 0.0
+        image, cmap=_map_of_states(), vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.4 if image.shape[1] <= 128 else 0.0
     )
     axes.invert_yaxis()
     counts = {row["layer"]: row["unstable"] for row in known.rows()}
@@ -207,12 +228,22 @@ def stability(found: Stability | Analysis, *, ax: Axes | None = None) -> Figure:
     axes.set_yticks(np.arange(len(rows)) + 0.5, texts)
     axes.set_xlabel("units, sorted")
     axes.tick_params(length=0)
-    _bare(axes, "left", "top", "right", "bottom")
-    axes.set_title(f"{known.network.shape} on {known.domain.describe()}", color=_INK)
-    bar = figure.colorbar(shown, ax=axes, ticks=[0.0, 0.5, 1.0], fraction=0.05, pad=0.02)
+    bare(axes, "left", "top", "right", "bottom")
+    axes.set_title(f"{known.network.shape} on {known.domain.describe()}", color=INK)
+    bar = figure.colorbar(shown, ax=axes, ticks=[_STABLE / 2.0, 0.5, 1.0 - _STABLE / 2.0], fraction=0.05, pad=0.02)
     bar.ax.set_yticklabels(["stably inactive", "as far up as down", "stably active"])
     bar.outline.set_visible(False)
     return figure
+
+
+def _map_of_states() -> Any:
+    """Full colours for stable units, paler ones for all others."""
+    from matplotlib.colors import LinearSegmentedColormap, to_rgb  # noqa: PLC0415
+
+    low, middle, high = (np.array(to_rgb(colour)) for colour in _STATES)
+    places = (0.0, _STABLE, _STABLE, 0.5, 1.0 - _STABLE, 1.0 - _STABLE, 1.0)
+    colours = (low, low, 0.55 * low + 0.45 * middle, middle, 0.55 * high + 0.45 * middle, high, high)
+    return LinearSegmentedColormap.from_list("states", cast("Any", list(zip(places, colours, strict=True))))
 
 
 def unit_shares(known: Stability) -> list[Floats]:
@@ -260,11 +291,6 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     return figure, figure.add_subplot()
 
 
-def _bare(axes: Axes, *sides: str) -> None:
-    for side in sides:
-        axes.spines[side].set_visible(False)
-
-
 def _check_size(domain: Domain) -> None:
     """Refuse what has no picture because its corners are rounded to a few places."""
     box = domain.box
@@ -275,131 +301,26 @@ def _check_size(domain: Domain) -> None:
             raise OptionError(msg)
 
 
-def _frame(axes: Axes, found: Polygons) -> None:
-    """Show all, with the same scale on both axes unless that would make a strip of it."""
-    low, high = found.corners.min(axis=0), found.corners.max(axis=0)
-    axes.set_xlim(low[0], high[0])
-    axes.set_ylim(low[1], high[1])
-    if 0.2 < (high[1] - low[1]) / (high[0] - low[0]) < 5.0:
-        axes.set_aspect("equal")
-    _bare(axes, "top", "right", "left", "bottom")
+def _examples(
+    source: Network | Slice, found: Polygons, data: npt.ArrayLike | None, labels: npt.ArrayLike | None
+) -> tuple[Examples, Floats] | None:
+    """The examples that lie on a picture, and where; else the points that a slice goes through."""
+    chosen = source if isinstance(source, Slice) else None
+    if data is None:
+        if labels is not None:
+            msg = "labels are those of data; give the data, too"
+            raise OptionError(msg)
+        return None if chosen is None or chosen.points is None else (Examples(chosen.lift(chosen.points)), chosen.points)
+    return examples(chosen.whole if chosen else found.network, data, labels).on(chosen, found.domain.box.free)
 
 
-def _by_region(axes: Axes, found: Polygons, _output: int | None) -> None:
-    _fill(axes, found, tiles(found), tile_colours())
-
-
-def _by_slope(axes: Axes, found: Polygons, output: int | None) -> None:
-    from matplotlib import colormaps  # noqa: PLC0415
-    from matplotlib.cm import ScalarMappable  # noqa: PLC0415
-    from matplotlib.colors import Normalize  # noqa: PLC0415
-
-    matrices, _ = found.affine_maps()
-    chosen = matrices if output is None else matrices[:, [output]]
-    steep = np.sqrt((chosen**2).sum(axis=(1, 2)))
-    scale, colours = Normalize(steep.min(), max(steep.max(), steep.min() + 1e-12)), colormaps["viridis"]
-    levels = np.minimum((256.0 * np.asarray(scale(steep))).astype(np.int64), 255)
-    _fill(axes, found, levels, colours(np.arange(256)))
-    what = "all outputs" if found.network.output_dim > 1 and output is None else f"output {output or 0}"
-    bar = axes.figure.colorbar(ScalarMappable(scale, colours), ax=axes, fraction=0.05, pad=0.02)
-    bar.set_label(f"slope of {what}")
-    bar.outline.set_visible(False)
-
-
-def _fill(axes: Axes, found: Polygons, classes: npt.NDArray[np.int64], colours: Any) -> None:
-    """Fill polygons, all of one colour as one path of many parts: 100,000 paths would take most of the time."""
-    from matplotlib.collections import PathCollection  # noqa: PLC0415
-    from matplotlib.path import Path  # noqa: PLC0415
-
-    paths, used = list[Any](), np.unique(classes)
-    for one in used:
-        members = np.flatnonzero(classes == one)
-        sizes = np.diff(found.starts)[members]
-        ends = np.cumsum(sizes + 1)  # one more, to close it
-        starts = ends - sizes - 1
-        index = np.arange(ends[-1]) + np.repeat(found.starts[members] - starts, sizes + 1)
-        index[ends - 1] = found.starts[members]
-        codes = np.full(len(index), Path.LINETO, dtype=np.uint8)
-        codes[starts], codes[ends - 1] = Path.MOVETO, Path.CLOSEPOLY
-        paths.append(Path(found.corners[index], codes))
-    # what is drawn beside a polygon hides the seams between them
-    seam = 0.4 if len(found) < 2000 else 0.1
-    shapes = PathCollection(paths, facecolors=[colours[one] for one in used], edgecolors="face", linewidths=seam)
-    shapes.set_gid("regions")
-    axes.add_collection(shapes, autolim=False)
-
-
-def _by_layer(axes: Axes, found: Polygons, _output: int | None) -> None:
-    """Walls in the colours of layers, on white; later layers lie below earlier ones, whose walls are whole lines."""
-    from matplotlib.collections import PathCollection  # noqa: PLC0415
-    from matplotlib.lines import Line2D  # noqa: PLC0415
-    from matplotlib.path import Path  # noqa: PLC0415
-
-    handles = list[Any]()
-    after = np.arange(1, len(found.corners) + 1)
-    after[found.starts[1:] - 1] = found.starts[:-1]
-    thin = 1.2 if len(found) < 2000 else 0.7 if len(found) < 20_000 else 0.35
-    layers = [number for number, layer in enumerate(found.network.layers) if layer.relus]
-    for place, number in enumerate(layers):
-        mine = found.borders == number
-        begin, end = found.corners[mine], found.corners[after[mine]]
-        forward = (end[:, 0] > begin[:, 0]) | (
-            (end[:, 0] == begin[:, 0]) & (end[:, 1] > begin[:, 1])
-        )  # of the two sides of a wall one is drawn
-        ends = np.stack([begin[forward], end[forward]], axis=1).reshape(-1, 2)
-        codes = np.tile(np.array([Path.MOVETO, Path.LINETO], dtype=np.uint8), len(ends) // 2)
-        walls = Path(ends, codes)
-        walls.should_simplify = False
-        colour, order = _LAYERS[place % len(_LAYERS)], 2.0 - place / (len(layers) + 1)
-        axes.add_collection(
-            PathCollection([walls], facecolors="none", edgecolors=colour, linewidths=thin, zorder=order), autolim=False
-        )
-        handles.append(Line2D([], [], color=colour, linewidth=2.0, label=f"cut by layer {place + 1}"))
-    if handles:
-        axes.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncols=min(len(handles), 4), frameon=False)
-
-
-def _graph(axes: Axes, found: Polygons, output: int | None) -> None:
-    """The function itself, a dot at every break point, and the regions as a band below."""
-    order = np.argsort(found.corners[found.starts[:-1], 0], kind="stable")
-    left, right = found.corners[found.starts[:-1], 0][order], found.corners[found.starts[1:] - 1, 0][order]
-    places = np.append(left, right[-1])
-    box = found.domain.box
-    inputs = np.tile(box.lower, (len(places), 1))
-    inputs[:, box.free] = places[:, None]
-    values = found.network(inputs)
-    outputs = range(values.shape[1]) if output is None else [output]
-    few = len(outputs) <= _MANY_LINES
-    for number in outputs:
-        axes.plot(
-            places,
-            values[:, number],
-            color=_LAYERS[number % len(_LAYERS)] if few else _INK,
-            linewidth=1.4 if few else 0.7,
-            marker="o" if len(places) <= 200 else "",
-            markersize=3.0,
-            label=f"output {number}",
-        )
-    if few and len(outputs) > 1:
-        axes.legend(frameon=False)
-    from matplotlib.collections import PolyCollection  # noqa: PLC0415
-
-    low, high = -0.02, 0.03  # parts of the height of the axes
-    corners = np.stack(
-        [np.stack([x, np.full_like(x, y)], axis=1) for x, y in ((left, low), (right, low), (right, high), (left, high))], axis=1
-    )
-    band = PolyCollection(
-        cast("Any", corners),
-        facecolors=[tile_colours()[one] for one in tiles(found)[order]],
-        edgecolors="face",
-        linewidths=0.2,
-        transform=axes.get_xaxis_transform(),
-    )
-    axes.add_collection(band, autolim=False)
-    axes.set_xlim(places[0], places[-1])
-    axes.margins(y=0.12)
-    axes.set_ylabel("output")
-    _bare(axes, "top", "right")
+def _square(ax: Axes | None) -> tuple[Figure, Axes]:
+    """Axes of one size, whatever stands beside them."""
+    figure, axes = _axes(ax, (SIDE + 2.0, SIDE + 2.0))
+    if ax is None:
+        figure.set_layout_engine("none")
+        axes.set_position((1.0 / (SIDE + 2.0), 1.0 / (SIDE + 2.0), SIDE / (SIDE + 2.0), SIDE / (SIDE + 2.0)))
+    return figure, axes
 
 
 def _bar(axes: Axes, place: float, one: Analysis) -> None:
@@ -408,7 +329,7 @@ def _bar(axes: Axes, place: float, one: Analysis) -> None:
     if one.exact is not None:
         axes.plot([high], [place], "D", color=_STATES[2], markersize=8, label="exact count, proved")
         axes.annotate(
-            f"{format_count(one.exact)}", (high, place), xytext=(9, -3), textcoords="offset points", color=_INK, fontsize="small"
+            f"{format_count(one.exact)}", (high, place), xytext=(9, -3), textcoords="offset points", color=INK, fontsize="small"
         )
         return
     axes.barh(place, high - low, left=low, height=0.34, color="#c9dbe8", label="proved bounds", zorder=2)
@@ -420,7 +341,7 @@ def _bar(axes: Axes, place: float, one: Analysis) -> None:
             xytext=(shift, -3),
             textcoords="offset points",
             ha=align,
-            color=_INK,
+            color=INK,
             fontsize="small",
         )
     if one.probable_lower > one.proved_lower:

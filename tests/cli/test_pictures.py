@@ -178,6 +178,86 @@ def test_a_wrong_report_is_refused_in_one_line(run, model, arguments, words):
     assert words in err
 
 
+@pytest.fixture
+def data(tmp_path):
+    """Examples, and their classes."""
+    rng = np.random.default_rng(0)
+    np.save(tmp_path / "data.npy", rng.random((30, 5)))
+    np.savetxt(tmp_path / "labels.csv", np.arange(30) % 3, delimiter=",")
+    np.savez(tmp_path / "both.npz", points=rng.random((30, 5)), labels=np.arange(30) % 3)
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize("labels", [[], ["--labels", "labels.csv"], ["--labels", "both.npz"]])
+def test_examples_are_shown_on_a_plane_through_three_of_them(run, model, tmp_path, labels):
+    classes = [" (class 0)", " (class 1)", " (class 2)"] if labels else ["", "", ""]
+    words = "The plane through examples 0{}, 1{} and 2{} of the data".format(*classes)
+    code, out, err = run("plot", model, "--data", "data.npy", *labels, "-o", "x.svg")
+    assert (code, err) == (0, "")
+    assert words in out
+    picture = (tmp_path / "x.svg").read_text()
+    assert "<!-- the decision changes -->" in picture
+    assert ("<!-- class 2 -->" in picture) == bool(labels)
+    code, out, _ = run("report", model, "--data", "data.npy", *labels, "--seconds", "1")
+    assert code == 0
+    assert words in out
+    assert words in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("data")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--labels", "labels.csv"], "it goes with --data"),
+        (["--data", "none.npy"], "none.npy: no such file"),
+        (["--data", "labels.csv"], "with 5 inputs each"),
+        (["--data", "data.npy", "--labels", "data.npy"], "30 examples and 150 labels"),
+        (["--data", "data.npy", "--labels", "net.npz"], "one of the name labels was expected"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plot", "report"])
+def test_wrong_examples_are_refused_in_one_line(run, model, command, arguments, words):
+    code, out, err = run(command, model, *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert words in err
+
+
+def test_a_slice_of_one_region_says_what_else_to_try(run, tmp_path):
+    written(tmp_path / "far.npz", (5, 3, 1), bias=0.0)
+    code, out, _ = run("plot", "far.npz", "--box", "1,1.000001", "--slice", "0,1", "-o", "x.svg")
+    assert code == 0
+    assert "No unit changes its state on this slice. Without --slice all inputs vary" in out
+
+
+def test_many_points_of_a_plane_are_told_and_marked(run, model, tmp_path):
+    corners = np.random.default_rng(0).random((3, 5))
+    shares = np.random.default_rng(1).dirichlet(np.ones(3), 40)
+    np.save(tmp_path / "many.npy", np.vstack([corners, shares @ corners]))
+    code, out, _ = run("plot", model, "--through", "many.npy", "-o", "x.svg")
+    assert code == 0
+    assert "All 43 points lie in this plane, and are marked." in out
+
+
+def test_several_models_are_compared_in_one_report(run, tmp_path):
+    names = [
+        str(written(tmp_path / f"{name}.npz", sizes, bias=0.5)) for name, sizes in (("one", (4, 5, 2)), ("other", (4, 8, 2)))
+    ]
+    code, out, _ = run("report", *names, "--box", "-1,1", "--seconds", "4")
+    assert code == 0
+    assert "Which has more regions?" in out
+    text = (tmp_path / "report.html").read_text()
+    assert "2 networks compared" in text
+    assert text.count("<canvas") == 2
+    code, out, _ = run("report", *names, "--box", "-1,1", "--seconds", "4", "--json")
+    record = json.loads(out)
+    assert [part["model"] for part in record["models"]] == names
+    assert set(record["ranking"]["order"]) == set(names)
+    code, _, err = run("report", names[0], names[0])
+    assert code == 2
+    assert "is given twice" in err
+
+
 @pytest.mark.parametrize("command", ["plot", "report"])
 def test_help_has_examples(run, command):
     code, out, _ = run(command, "--help")

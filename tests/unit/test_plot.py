@@ -12,6 +12,7 @@ from matplotlib.path import Path
 
 import tessella
 from tessella import Box, MissingPackage, Network, OptionError, plot
+from tessella.mosaic import tile_colours, tiles
 
 
 def random_network(sizes, seed=0):
@@ -60,7 +61,7 @@ def test_walls_have_the_colours_of_layers():
 
 def test_slopes_are_those_of_the_output():
     found = tessella.polygons(NETWORK, BOX)
-    bar = plot.regions(NETWORK, BOX, polygons=found, colour="slope", output=1).axes[1]
+    bar = plot.regions(NETWORK, BOX, polygons=found, colour="slope", output=1).axes[0].child_axes[0]
     expected = [np.linalg.norm(NETWORK.affine_map(pattern)[0][1]) for pattern in found.patterns]
     assert bar.get_ylim() == pytest.approx((min(expected), max(expected)))
     assert bar.get_ylabel() == "slope of output 1"
@@ -80,11 +81,11 @@ def test_a_function_of_one_input_is_drawn_through_its_break_points():
 
 def test_patterns_have_their_colours_whatever_else_is_drawn():
     whole, part = tessella.polygons(NETWORK, BOX), tessella.polygons(NETWORK, Box(0, 0.5, dim=2))
-    colours = {tuple(pattern): tile for pattern, tile in zip(whole.patterns.tolist(), plot.tiles(whole).tolist(), strict=True)}
+    colours = {tuple(pattern): tile for pattern, tile in zip(whole.patterns.tolist(), tiles(whole).tolist(), strict=True)}
     assert len(set(colours.values())) > 8
-    for pattern, tile in zip(part.patterns.tolist(), plot.tiles(part).tolist(), strict=True):
+    for pattern, tile in zip(part.patterns.tolist(), tiles(part).tolist(), strict=True):
         assert colours[tuple(pattern)] == tile
-    assert max(colours.values()) < len(plot.tile_colours())
+    assert max(colours.values()) < len(tile_colours())
 
 
 def beyond_walls(found):
@@ -128,7 +129,7 @@ def twins():
 )
 def test_neighbours_have_different_tiles(network, box):
     found = tessella.polygons(network, box)
-    colours, pairs = plot.tiles(found), list(beyond_walls(found))
+    colours, pairs = tiles(found), list(beyond_walls(found))
     assert len(pairs) > len(found)
     kinds = [tile % 8 for tile in colours.tolist()]  # shades of one tile do not count as different
     assert [pair for pair in pairs if kinds[pair[0]] == kinds[pair[1]]] == []
@@ -136,7 +137,7 @@ def test_neighbours_have_different_tiles(network, box):
 
 def test_neighbours_on_a_line_have_different_tiles():
     found = tessella.polygons(random_network((1, 12, 12, 1)), Box(-2, 2, dim=1))
-    kinds = plot.tiles(found)[np.argsort(found.centres[:, 0])] % 8
+    kinds = tiles(found)[np.argsort(found.centres[:, 0])] % 8
     assert len(kinds) > 8
     assert (kinds[1:] != kinds[:-1]).all()
 

@@ -1,9 +1,8 @@
 """The commands that answer with all that can be known in a given time."""
 
-import os
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,19 +17,11 @@ from tessella.cli.options import (
     check_least,
     check_output,
     end,
-    titled,
 )
+from tessella.cli.several import Models, analysed, compared, ranking_of, read_models
 from tessella.cli.where import Where
-from tessella.errors import FileError, OptionError
+from tessella.errors import FileError
 from tessella.result import Status
-
-if TYPE_CHECKING:
-    from tessella.network import Network
-
-Models = Annotated[
-    list[str],
-    typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors files.", show_default=False),
-]
 
 
 @app.command()
@@ -73,25 +64,15 @@ def analyze(  # noqa: PLR0913  one parameter per option
         tessella analyze acasxu.onnx --property prop_1.vnnlib --mipbound
     """
     check_least(workers=workers, seed=seed)
-    _check_once(models)
-    networks = {name: reading.network(name) for name in models}
-    _check_inputs(networks)
-    sure = 1.0 - (1.0 - confidence) / len(networks)  # so that all bounds hold at once with the confidence asked for
-    options: dict[str, Any] = {"confidence": sure, "mipbound": mipbound, "rng": seed, "workers": workers or None}
-    found, left, shown = dict[str, tessella.Analysis](), seconds, printing.shown
-    for number, (name, network) in enumerate(networks.items()):
-        domain = where.needed(network)
-        title = titled(name, network, domain)
-        share = left / (len(networks) - number) if seconds > 0.0 else seconds
-        with brackets.live_analysis(title, share, shown=shown) as tick:
-            found[name] = tessella.analyze(network, domain, seconds=share, progress=tick, **options)
-        left = max(left - found[name].seconds, 1e-3)
+    networks, shown = read_models(models, reading), printing.shown
+    options: dict[str, Any] = {"confidence": confidence, "mipbound": mipbound, "rng": seed, "workers": workers or None}
+    found = dict[str, tessella.Analysis]()
+    for one in analysed(networks, where.needed, seconds=seconds, shown=shown, **options):
         if shown:
-            brackets.print_analysis(("\n" if number else "") + title, found[name])
+            brackets.print_analysis(("\n" if found else "") + one.title, one.found)
         elif printing.quiet and not printing.as_json:
-            typer.echo(brackets.quiet_line(found[name]) + (f" {name}" if len(networks) > 1 else ""))
-        if found[name].status is Status.INTERRUPTED:
-            break
+            typer.echo(brackets.quiet_line(one.found) + (f" {one.name}" if len(networks) > 1 else ""))
+        found[one.name] = one.found
     _finish(found, [name for name in networks if name not in found], as_json=printing.as_json, quiet=printing.quiet)
     end(interrupted=_interrupted(found))
 
@@ -107,13 +88,11 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
         for record in records:
             drawing.print_json(record)
         return
-    bare = [os.path.basename(name) for name in found]
-    named = found if as_json or len(set(bare)) < len(bare) else dict(zip(bare, found.values(), strict=True))
-    ranking = None if left_out else tessella.rank(named)
+    ranking = None if left_out else ranking_of(found, short=not as_json)
     if as_json:
         ended = Status.INTERRUPTED if _interrupted(found) else Status.FINISHED
-        compared = None if ranking is None else {name: part for name, part in ranking.to_dict().items() if name != "analyses"}
-        drawing.print_json({"status": ended, "models": records, "left_out": left_out, "ranking": compared})
+        ranked = None if ranking is None else compared(ranking)
+        drawing.print_json({"status": ended, "models": records, "left_out": left_out, "ranking": ranked})
     elif ranking and quiet:
         typer.echo(brackets.quiet_ranking(ranking))
     elif ranking:
@@ -121,29 +100,6 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
         brackets.print_ranking(ranking)
     if left_out:
         typer.echo(f"Note: Ctrl-C came before {', '.join(left_out)}: not looked at, so there is no ranking.", err=True)
-
-
-def _check_inputs(networks: "dict[str, Network]") -> None:
-    (first, one), *others = networks.items()
-    for name, other in others:
-        if other.input_dim != one.input_dim:
-            msg = (
-                f"{first} has {one.input_dim} inputs and {name} has {other.input_dim}; "
-                "numbers of regions compare on the same domain only: analyse them one by one"
-            )
-            raise OptionError(msg)
-
-
-def _check_once(models: list[str]) -> None:
-    """Refuse a file that is given twice, also under two names."""
-    seen = dict[str, str]()
-    for name in models:
-        place = os.path.realpath(name)
-        if place in seen:
-            other = "" if seen[place] == name else f", once as {seen[place]}"
-            msg = f"{name} is given twice{other}; each model once"
-            raise OptionError(msg)
-        seen[place] = name
 
 
 _DEMO = "demo/report.html"

@@ -14,8 +14,10 @@ from tessella.cli.options import (
     AsJson,
     AtOption,
     Confidence,
+    DataOption,
     Debug,
     FixedInputs,
+    LabelsOption,
     MethodOption,
     OutputName,
     Quiet,
@@ -26,6 +28,7 @@ from tessella.cli.options import (
     SliceOption,
     ThroughOption,
     Workers,
+    read_examples,
     read_network,
     read_slice,
 )
@@ -143,6 +146,18 @@ class Cut:
     def slice(self, network: "Network", domain: "Domain") -> "Slice | None":
         """The slice that is described; None if none is."""
         return read_slice(network, domain, self.axes, self.at, self.through)
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Which examples are shown."""
+
+    data: DataOption = None
+    labels: LabelsOption = None
+
+    def given(self) -> dict[str, Any]:
+        """The examples and their classes, by the names that pictures take."""
+        return read_examples(self.data, self.labels)
 
 
 @dataclass(frozen=True, slots=True)

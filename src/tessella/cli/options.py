@@ -74,6 +74,21 @@ ThroughOption = Annotated[
         show_default=False,
     ),
 ]
+DataOption = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        help="A .csv, .npy or .npz file of examples to show. Without another slice the plane goes through three of them.",
+        show_default=False,
+    ),
+]
+LabelsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--labels", metavar="FILE", help="Their classes: a .csv, .npy or .npz file, one number each.", show_default=False
+    ),
+]
 MethodOption = Annotated[
     Method, typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (the tightest).")
 ]
@@ -206,6 +221,24 @@ def _point(text: str) -> Any:
         msg = f"--at takes one number, one per input, or a file of points; got {text!r:.80}"
         raise OptionError(msg) from error
     return values if len(values) > 1 else values[0]
+
+
+def read_examples(data: str | None, labels: str | None) -> dict[str, Any]:
+    """The examples that options name, and their classes, as `tessella.report.explore` takes them."""
+    from tessella.importers.points import read_arrays, read_points  # noqa: PLC0415  loads numpy
+
+    if labels is not None and data is None:
+        msg = "--labels says which classes examples have; it goes with --data"
+        raise OptionError(msg)
+    if data is None:
+        return {}
+    if labels is None:
+        return {"data": read_points(data)}
+    arrays = read_arrays(labels)
+    if "labels" not in arrays and len(arrays) != 1:
+        msg = f"{labels}: holds the arrays {', '.join(arrays)[:80]}; one of the name labels was expected"
+        raise OptionError(msg)
+    return {"data": read_points(data), "labels": arrays.get("labels", next(iter(arrays.values())))}
 
 
 def read_solver(name: str | None) -> "LazySolver | None":

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.groups import Cut, Printing, Reading, Sureness, grouped
+from tessella.cli.groups import Cut, Examples, Printing, Reading, Sureness, grouped
 from tessella.cli.later import brackets, drawing
 from tessella.cli.options import (
     Model,
     check_least,
     check_output,
     end,
-    titled,
 )
+from tessella.cli.several import Models, One, analysed, compared, ranking_of, read_models
 from tessella.cli.warm import app
 from tessella.cli.where import Where
 from tessella.files import writing
@@ -24,6 +24,8 @@ from tessella.result import Status
 
 if TYPE_CHECKING:
     from tessella.domain import Domain
+    from tessella.network import Network
+    from tessella.report import Explorer
     from tessella.slicing import Slice
 
 _FORMATS = (".svg", ".png", ".pdf")
@@ -46,6 +48,7 @@ def plot(  # noqa: PLR0913  one parameter per option
         ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Draw no more regions than this.")] = 500_000,
+    examples: Examples,
     where: Where,
     reading: Reading,
     printing: Printing,
@@ -60,30 +63,28 @@ def plot(  # noqa: PLR0913  one parameter per option
     --------
         tessella plot model.onnx -o regions.svg
 
-        tessella plot model.onnx --slice 0,1 -o regions.svg
+        tessella plot model.onnx --data images.npy --labels classes.npy -o decision.png
 
         tessella plot model.onnx --box -1,1 --slice 3,7 --at 0.5 --colour layer -o walls.pdf
 
         tessella plot model.onnx --through images.npz --colour slope -o plane.png
     """
     from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
-    from tessella.slicing import DEFAULT_PLANE, default_plane  # noqa: PLC0415  loads numpy
 
     pictures.require_matplotlib()
     check_output(output, _FORMATS)
-    network = reading.network(model)
+    network, given = reading.network(model), examples.given()
     shown = printing.shown
     domain = where.or_unit_cube(network)
-    chosen = cut.slice(network, domain)
-    unasked = chosen is None and domain.free_dim > 2
-    if unasked:
-        chosen = default_plane(network, domain)
+    chosen, said = cut.slice(network, domain), ""
+    if chosen is None and domain.free_dim > 2:
+        chosen, said = _plane(network, domain, given)
     check_least(1, limit=limit)
     drawn, place = (chosen.network, chosen.domain) if chosen else (network, domain)
     with drawing.progress_line("regions", shown=shown) as tick:
         found = tessella.polygons(drawn, place, limit=limit, progress=tick)
-    given: Any = (chosen,) if chosen else (network, domain)
-    figure = pictures.regions(*given, polygons=found, colour=colour, output=of_output, limit=limit)
+    what: Any = (chosen,) if chosen else (network, domain)
+    figure = pictures.regions(*what, polygons=found, colour=colour, output=of_output, limit=limit, **given)
     picture = _rendered(figure, Path(output).suffix[1:].lower())
     with writing(output) as file:
         file.write(picture)
@@ -95,8 +96,7 @@ def plot(  # noqa: PLR0913  one parameter per option
     else:
         of_whole = f", inputs from {domain.describe()}" if chosen else ""
         typer.echo(f"{figure.axes[0].get_title()}{of_whole}")
-        if unasked:
-            typer.echo(f"{DEFAULT_PLANE}; --slice or --through choose another.")
+        _tell_slice(chosen, len(found), said, asked_axes=cut.axes is not None)
         _tell_domain(domain, where)
         typer.echo(f"{output}: {_size(output)}")
 
@@ -105,10 +105,13 @@ def plot(  # noqa: PLR0913  one parameter per option
 @grouped
 def report(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
+    models: Models,
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .html.")] = "report.html",
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long to analyse.")] = 30.0,
+    seconds: Annotated[
+        float, typer.Option("--seconds", metavar="S", help="How long to analyse, for all models together.")
+    ] = 30.0,
     cut: Cut,
+    examples: Examples,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show no more regions than this.")] = 20_000,
     where: Where,
     sureness: Sureness,
@@ -118,48 +121,83 @@ def report(  # noqa: PLR0913  one parameter per option
     """Analyse a network and write one page about it, to open in any browser: no connection is needed, nothing is sent anywhere.
 
     It shows how many regions there are, where they are on a slice that can be explored, which units are stable, and how all that was found.
+    With --data the slice goes through three examples, and shows where the network's decision changes.  Several models are compared on one page.
     Without --box or --property inputs lie in [0, 1].  Ctrl-C ends the analysis and writes what is known.
 
     Examples
     --------
         tessella report model.onnx -o report.html
 
-        tessella report model.onnx --box -1,1 --seconds 120 --slice 0,1
+        tessella report model.onnx --data images.npy --labels classes.npy
 
-        tessella report model.onnx --through images.npz --limit 50000
+        tessella report model.onnx --box -1,1 --seconds 120 --slice 3,7
+
+        tessella report before.onnx after.onnx --box 0,1 --seconds 60
     """
     from tessella import report as pages  # noqa: PLC0415  loads the compiler
 
     check_output(output, (".html", ".htm"))
-    network = reading.network(model)
-    domain, shown = where.or_unit_cube(network), printing.shown
-    chosen = cut.slice(network, domain)
+    networks, shown, given = read_models(models, reading), printing.shown, examples.given()
+    chosen = {name: cut.slice(network, where.or_unit_cube(network)) for name, network in networks.items()}
     check_least(1, limit=limit)
     check_least(seed=sureness.seed, workers=sureness.workers)
-    past = pages.Provenance.of(model, ("tessella", *sys.argv[1:]))
-    title = titled(model, network, domain)
-    with brackets.live_analysis(title, seconds, shown=shown) as tell:
-        found = tessella.analyze(
-            network,
-            domain,
-            seconds=seconds,
-            confidence=sureness.confidence,
-            rng=sureness.seed,
-            workers=sureness.workers or None,
-            progress=tell,
-        )
-    with drawing.progress_line("regions on the slice", shown=shown) as tick:
-        explorer = pages.explore(network, domain, slice=chosen, limit=limit, progress=tick)
-    pages.write(output, found, shown=explorer, provenance=past)
+    pasts = {name: pages.Provenance.of(name, ("tessella", *sys.argv[1:])) for name in networks}
+    options: dict[str, Any] = {"confidence": sureness.confidence, "rng": sureness.seed, "workers": sureness.workers or None}
+    done, explorers = list[One](), dict[str, pages.Explorer]()
+    for one in analysed(networks, where.or_unit_cube, seconds=seconds, shown=shown, **options):
+        with drawing.progress_line("regions on the slice", shown=shown) as tick:
+            of = networks[one.name]
+            explorers[one.name] = pages.explore(of, one.domain, slice=chosen[one.name], limit=limit, progress=tick, **given)
+        done.append(one)
+    ranking = ranking_of({one.name: one.found for one in done}, short=False) if len(done) > 1 else None
+    first = done[0]
+    if ranking is None:
+        pages.write(output, first.found, shown=explorers[first.name], provenance=pasts[first.name])
+    else:
+        pages.write(output, ranking, shown=explorers, provenance={one.name: pasts[one.name] for one in done})
+    records = [{"model": one.name, "shown": len(explorers[one.name].polygons), **one.found.to_dict()} for one in done]
     if printing.as_json:
-        drawing.print_json({"model": model, "file": output, "shown": len(explorer.polygons), **found.to_dict()})
+        several = {"file": output, "models": records, "ranking": compared(ranking)} if ranking else {}
+        drawing.print_json(several or {"model": first.name, "file": output, **records[0]})
     elif printing.quiet:
         typer.echo(output)
     else:
-        brackets.print_analysis(title, found)
-        _tell_domain(domain, where)
-        typer.echo(f"\n{explorer.where} {explorer.note}\n{output}: {_size(output)}; open it in a browser")
-    end(interrupted=found.status is Status.INTERRUPTED)
+        _tell_report(done, explorers, ranking)
+        _tell_domain(first.domain, where)
+        typer.echo(f"{output}: {_size(output)}; open it in a browser")
+    end(interrupted=done[-1].found.status is Status.INTERRUPTED)
+
+
+def _tell_report(done: "list[One]", explorers: "dict[str, Explorer]", ranking: "tessella.Ranking | None") -> None:
+    """What a report says, in a few lines."""
+    for number, one in enumerate(done):
+        brackets.print_analysis(("\n" if number else "") + one.title, one.found)
+        typer.echo(f"\n{explorers[one.name].where} {explorers[one.name].note}")
+    if ranking is not None:
+        drawing.console().print()
+        brackets.print_ranking(ranking)
+
+
+def _plane(network: "Network", domain: "Domain", given: dict[str, Any]) -> "tuple[Slice, str]":
+    """The plane that is drawn if none is asked for, and which it is."""
+    from tessella.examples import examples as checked  # noqa: PLC0415  loads numpy
+    from tessella.slicing import DEFAULT_PLANE, default_plane  # noqa: PLC0415
+
+    if given:
+        return checked(network, given["data"], given.get("labels")).plane(network, domain)
+    return default_plane(network, domain), DEFAULT_PLANE
+
+
+def _tell_slice(chosen: "Slice | None", regions: int, said: str, *, asked_axes: bool) -> None:
+    """Say which slice was chosen, how many points it was given, and what else to try where it shows one region."""
+    if said:
+        typer.echo(f"{said}; --slice or --through choose another.")
+    elif chosen is not None and chosen.points is not None and len(chosen.points) > chosen.dim + 1:
+        typer.echo(f"All {len(chosen.points)} points lie in this plane, and are marked.")
+    if regions == 1 and asked_axes:
+        typer.echo(
+            "No unit changes its state on this slice. Without --slice all inputs vary; --through takes points of your own."
+        )
 
 
 def _tell_domain(domain: "Domain", where: Where) -> None:

@@ -18,7 +18,6 @@ from tessella.network import Floats, Network
 from tessella.options import check_progress, check_whole
 from tessella.progress import found_so_far, with_bar
 from tessella.slicing import DEFAULT_PLANE, Slice, default_plane
-from tessella.slicing import slice as tessella_slice
 
 LIMIT = 20_000  # regions; a page of some megabytes, which browsers draw at once
 _HALVINGS = 40
@@ -121,11 +120,8 @@ def _chosen(network: Network, domain: Domain, asked: Slice | None, given: Exampl
         return None, "All inputs of the network."
     if given is None:
         return default_plane(network, domain), f"{DEFAULT_PLANE}."
-    numbers = given.three()
-    names = [f"{number}{'' if given.labels is None else f' (class {given.labels[number]})'}" for number in numbers]
-    return tessella_slice(
-        network, given.inputs[numbers], domain
-    ), f"The plane through examples {', '.join(names[:2])} and {names[2]} of the data."
+    plane, words = given.plane(network, domain)
+    return plane, f"{words}."
 
 
 def _seen(given: Examples | None, chosen: Slice | None, domain: Domain) -> tuple[Examples | None, Floats | None]:

@@ -1,0 +1,219 @@
+"""What pictures of regions are made of, on axes of matplotlib."""
+
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.examples import Examples, boundary
+from tessella.listing.polygons import Polygons
+from tessella.mosaic import tile_colours, tiles
+from tessella.network import Floats
+
+Figure = Any  # of matplotlib, which may not be there
+Axes = Any
+
+INK = "#1f2933"
+SIDE, _MARGIN = 5.2, 0.12  # inches: of the axes of a plane, and around all
+_LAYERS = ("#0b6e99", "#d1495b", "#edae49", "#3b7d3c", "#7a4eab", "#8c564b", "#17a2a2", "#5c6670")  # repeated beyond
+_MANY_LINES = 8  # outputs that are told apart by colour
+_CLASSES = ("#111827", "#f4d35e", "#d1495b", "#1b80ac", "#4a9a4b", "#9066c4", "#e07a30", "#1fb0b0", "#a56e60", "#ffffff")
+_FEW = 12  # examples that are drawn large
+
+
+def frame(axes: Axes, found: Polygons) -> None:
+    """Show all, with the same scale on both axes unless that would make a strip of it."""
+    low, high = found.corners.min(axis=0), found.corners.max(axis=0)
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    if 0.2 < (high[1] - low[1]) / (high[0] - low[0]) < 5.0:
+        axes.set_aspect("equal")
+    bare(axes, "top", "right", "left", "bottom")
+
+
+def by_region(axes: Axes, found: Polygons, _output: int | None) -> None:
+    """A colour for each pattern."""
+    _fill(axes, found, tiles(found), tile_colours())
+
+
+def by_slope(axes: Axes, found: Polygons, output: int | None) -> None:
+    """How steep the network is, of one output or of all."""
+    from matplotlib import colormaps  # noqa: PLC0415
+    from matplotlib.cm import ScalarMappable  # noqa: PLC0415
+    from matplotlib.colors import Normalize  # noqa: PLC0415
+
+    matrices, _ = found.affine_maps()
+    chosen = matrices if output is None else matrices[:, [output]]
+    steep = np.sqrt((chosen**2).sum(axis=(1, 2)))
+    scale, colours = Normalize(steep.min(), max(steep.max(), steep.min() + 1e-12)), colormaps["viridis"]
+    levels = np.minimum((256.0 * np.asarray(scale(steep))).astype(np.int64), 255)
+    _fill(axes, found, levels, colours(np.arange(256)))
+    what = "all outputs" if found.network.output_dim > 1 and output is None else f"output {output or 0}"
+    bar = axes.figure.colorbar(ScalarMappable(scale, colours), cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)))
+    bar.set_label(f"slope of {what}")
+    bar.outline.set_visible(False)
+
+
+def _fill(axes: Axes, found: Polygons, classes: npt.NDArray[np.int64], colours: Any) -> None:
+    """Fill polygons, all of one colour as one path of many parts: 100,000 paths would take most of the time."""
+    from matplotlib.collections import PathCollection  # noqa: PLC0415
+    from matplotlib.path import Path  # noqa: PLC0415
+
+    paths, used = list[Any](), np.unique(classes)
+    for one in used:
+        members = np.flatnonzero(classes == one)
+        sizes = np.diff(found.starts)[members]
+        ends = np.cumsum(sizes + 1)  # one more, to close it
+        starts = ends - sizes - 1
+        index = np.arange(ends[-1]) + np.repeat(found.starts[members] - starts, sizes + 1)
+        index[ends - 1] = found.starts[members]
+        codes = np.full(len(index), Path.LINETO, dtype=np.uint8)
+        codes[starts], codes[ends - 1] = Path.MOVETO, Path.CLOSEPOLY
+        paths.append(Path(found.corners[index], codes))
+    # what is drawn beside a polygon hides the seams between them
+    seam = 0.4 if len(found) < 2000 else 0.1
+    shapes = PathCollection(paths, facecolors=[colours[one] for one in used], edgecolors="face", linewidths=seam)
+    shapes.set_gid("regions")
+    axes.add_collection(shapes, autolim=False)
+
+
+def by_layer(axes: Axes, found: Polygons, _output: int | None) -> None:
+    """Walls in the colours of layers, on white; later layers lie below earlier ones, whose walls are whole lines."""
+    from matplotlib.collections import PathCollection  # noqa: PLC0415
+    from matplotlib.lines import Line2D  # noqa: PLC0415
+    from matplotlib.path import Path  # noqa: PLC0415
+
+    handles = list[Any]()
+    after = np.arange(1, len(found.corners) + 1)
+    after[found.starts[1:] - 1] = found.starts[:-1]
+    thin = 1.2 if len(found) < 2000 else 0.7 if len(found) < 20_000 else 0.35
+    layers = [number for number, layer in enumerate(found.network.layers) if layer.relus]
+    for place, number in enumerate(layers):
+        mine = found.borders == number
+        begin, end = found.corners[mine], found.corners[after[mine]]
+        forward = (end[:, 0] > begin[:, 0]) | (
+            (end[:, 0] == begin[:, 0]) & (end[:, 1] > begin[:, 1])
+        )  # of the two sides of a wall one is drawn
+        ends = np.stack([begin[forward], end[forward]], axis=1).reshape(-1, 2)
+        codes = np.tile(np.array([Path.MOVETO, Path.LINETO], dtype=np.uint8), len(ends) // 2)
+        walls = Path(ends, codes)
+        walls.should_simplify = False
+        colour, order = _LAYERS[place % len(_LAYERS)], 2.0 - place / (len(layers) + 1)
+        axes.add_collection(
+            PathCollection([walls], facecolors="none", edgecolors=colour, linewidths=thin, zorder=order), autolim=False
+        )
+        handles.append(Line2D([], [], color=colour, linewidth=2.0, label=f"cut by layer {place + 1}"))
+    for handle in handles:
+        axes.add_line(handle)  # without points: it stands in the legend only
+
+
+def graph(axes: Axes, found: Polygons, output: int | None) -> None:
+    """The function itself, a dot at every break point, and the regions as a band below."""
+    order = np.argsort(found.corners[found.starts[:-1], 0], kind="stable")
+    left, right = found.corners[found.starts[:-1], 0][order], found.corners[found.starts[1:] - 1, 0][order]
+    places = np.append(left, right[-1])
+    box = found.domain.box
+    inputs = np.tile(box.lower, (len(places), 1))
+    inputs[:, box.free] = places[:, None]
+    values = found.network(inputs)
+    outputs = range(values.shape[1]) if output is None else [output]
+    few = len(outputs) <= _MANY_LINES
+    for number in outputs:
+        axes.plot(
+            places,
+            values[:, number],
+            color=_LAYERS[number % len(_LAYERS)] if few else INK,
+            linewidth=1.4 if few else 0.7,
+            marker="o" if len(places) <= 200 else "",
+            markersize=3.0,
+            label=f"output {number}" if few and len(outputs) > 1 else f"_output {number}",
+        )
+    from matplotlib.collections import PolyCollection  # noqa: PLC0415
+
+    low, high = -0.02, 0.03  # parts of the height of the axes
+    corners = np.stack(
+        [np.stack([x, np.full_like(x, y)], axis=1) for x, y in ((left, low), (right, low), (right, high), (left, high))], axis=1
+    )
+    band = PolyCollection(
+        cast("Any", corners),
+        facecolors=[tile_colours()[one] for one in tiles(found)[order]],
+        edgecolors="face",
+        linewidths=0.2,
+        transform=axes.get_xaxis_transform(),
+    )
+    axes.add_collection(band, autolim=False)
+    axes.set_xlim(places[0], places[-1])
+    axes.margins(y=0.12)
+    axes.set_ylabel("output")
+    bare(axes, "top", "right")
+
+
+def decision(axes: Axes, found: Polygons) -> None:
+    """A line where the network's decision changes."""
+    from matplotlib.collections import LineCollection  # noqa: PLC0415
+
+    pieces = boundary(found)
+    if found.dim == 1:
+        for place in pieces.reshape(-1).tolist():
+            axes.axvline(place, color=INK, linewidth=1.0, linestyle="--", zorder=2.5)
+        axes.plot([], [], color=INK, linestyle="--", linewidth=1.0, label="the decision changes")
+        return
+    for colour, wide in (("white", 3.4), (INK, 1.6)):
+        axes.add_collection(
+            LineCollection(list(pieces), colors=colour, linewidths=wide, zorder=3.0, capstyle="round"), autolim=False
+        )
+    axes.plot([], [], color=INK, linewidth=1.6, label="the decision changes")
+
+
+def dots(axes: Axes, given: Examples, places: Floats) -> None:
+    """Examples, in the colours of their classes."""
+    few = len(places) <= _FEW
+    for number, name in enumerate(given.classes or [""]):
+        mine = places[given.numbers == number]
+        across, upward = (mine[:, 0], mine[:, 1]) if places.shape[1] == 2 else (mine[:, 0], np.zeros(len(mine)))
+        where = {} if places.shape[1] == 2 else {"transform": axes.get_xaxis_transform(), "clip_on": False}
+        axes.plot(
+            across,
+            upward,
+            "o",
+            color=_CLASSES[number % len(_CLASSES)],
+            markeredgecolor="white" if number else "#f4f1e8",
+            markeredgewidth=1.2 if few else 0.5,
+            markersize=8.0 if few else 4.0,
+            label=f"class {name}" if name else "_points",
+            zorder=4.0,
+            **where,
+        )
+
+
+def legend(axes: Axes) -> None:
+    """One legend below the picture, and below what the axis is called."""
+    handles, words = axes.get_legend_handles_labels()
+    if not handles:
+        return
+    axes.legend(
+        handles,
+        words,
+        loc="upper center",
+        bbox_to_anchor=(0.5, -0.11 if axes.get_aspect() != "auto" else -0.16),
+        ncols=min(len(handles), 4),
+        columnspacing=2.0,
+        frameon=False,
+    )
+
+
+def grown(figure: Figure, axes: Axes) -> None:
+    """Make the figure as large as what stands in it."""
+    figure.draw_without_rendering()
+    around, size = figure.get_tightbbox(), figure.get_size_inches()
+    low, total = np.array([around.x0, around.y0]) - _MARGIN, np.array([around.width, around.height]) + 2.0 * _MARGIN
+    place = axes.get_position(original=True)
+    left, below = (np.array([place.x0, place.y0]) * size - low) / total
+    figure.set_size_inches(*total)
+    axes.set_position((left, below, *(SIDE / total)))
+
+
+def bare(axes: Axes, *sides: str) -> None:
+    """Draw no frame on these sides."""
+    for side in sides:
+        axes.spines[side].set_visible(False)
