@@ -199,7 +199,7 @@ def _train(options: argparse.Namespace) -> int:
     try:
         from experiments.paper.train import Recipe, train  # noqa: PLC0415  torch is optional, and slow to load
     except ImportError as error:
-        msg = "training needs torch, which is not installed; install it with: pip install 'tessella[torch]'"
+        msg = "training needs torch, which is not installed: pip install torch"
         raise tessella.MissingPackage(msg) from error
     recipe = Recipe(options.epochs, options.batch_size, options.learning_rate, options.threads)
     folder = Folder(options.out)

@@ -47,7 +47,7 @@ def figures(networks: Sequence[Row]) -> "dict[str, Figure]":
     try:
         import matplotlib as mpl  # noqa: PLC0415  optional
     except ImportError as error:
-        msg = "figures need matplotlib, which is not installed; install it with: pip install 'tessella[plot]'"
+        msg = "figures need matplotlib, which is not installed: pip install matplotlib"
         raise tessella.MissingPackage(msg) from error
     wide = [row for row in networks if not row.narrow]
     with mpl.rc_context(SETTINGS):

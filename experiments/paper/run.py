@@ -253,7 +253,7 @@ def _cluster(address: str) -> Generator[Executor, None, None]:
     try:
         from distributed import Client  # noqa: PLC0415  optional
     except ImportError as error:
-        msg = "--executor with an address needs dask, which is not installed; install it with: pip install 'tessella[cluster]'"
+        msg = "--executor with an address needs dask, which is not installed: pip install 'dask[distributed]'"
         raise tessella.MissingPackage(msg) from error
     try:
         client = Client(address, timeout=_CONNECT)

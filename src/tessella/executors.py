@@ -264,7 +264,7 @@ def _connected(address: str) -> Generator[Any]:
     try:
         import distributed  # noqa: PLC0415  optional
     except ImportError as error:
-        msg = f"the executor {address} is a Dask scheduler, and dask is not installed; pip install 'tessella[cluster]'"
+        msg = f"the executor {address} is a Dask scheduler, and dask is not installed: pip install 'dask[distributed]'"
         raise MissingPackage(msg) from error
     with _quiet():
         try:

@@ -1,6 +1,6 @@
 """Pictures: regions as exact polygons, one-input functions, brackets, and which units are stable.
 
-Needs matplotlib (``pip install 'tessella[plot]'``).  Every function returns a `matplotlib.figure.Figure` that belongs to no window, so that it
+Needs matplotlib (``pip install matplotlib``, or the extra ``plot``).  Every function returns a `matplotlib.figure.Figure` that belongs to no window, so that it
 works without a display: ``figure.savefig("regions.svg")``.  With ``ax=`` it draws where it is told to.
 """
 
@@ -277,7 +277,7 @@ def _title(source: Network | Slice, found: Polygons) -> str:
 def require_matplotlib() -> None:
     """Raise, with what to do, if matplotlib is not there."""
     if find_spec("matplotlib") is None:
-        msg = "pictures need matplotlib; install it with: pip install 'tessella[plot]'"
+        msg = "pictures need matplotlib, which is not installed: pip install matplotlib"
         raise MissingPackage(msg)
 
 

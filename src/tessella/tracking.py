@@ -319,6 +319,6 @@ def _keras() -> Any:
     try:
         from keras.callbacks import Callback  # noqa: PLC0415  only where it is asked for
     except ImportError as error:
-        msg = "a callback for Keras needs it: pip install 'tessella[keras]'"
+        msg = "a callback for Keras needs it: pip install keras"
         raise MissingPackage(msg) from error
     return Callback

@@ -190,7 +190,7 @@ def test_an_address_where_nobody_listens_is_named(monkeypatch):
 
 def test_an_address_needs_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(MissingPackage, match=r"pip install 'tessella\[cluster\]'$"):
+    with pytest.raises(MissingPackage, match=r"pip install 'dask\[distributed\]'$"):
         tessella.count(*SMALL, executor="tcp://127.0.0.1:8786")
 
 

@@ -176,7 +176,7 @@ def test_nothing_to_report(tmp_path, capsys, monkeypatch):
     assert "give --figures FOLDER" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert write(tmp_path) == 2
-    assert "tessella[plot]" in capsys.readouterr().err
+    assert "pip install matplotlib" in capsys.readouterr().err
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path, capsys, monkeypatch):

@@ -301,7 +301,7 @@ except MissingPackage as error:
 @pytest.mark.parametrize(
     ("before", "backend", "message"),
     [
-        ("sys.modules['keras'] = None", "torch", "pip install 'tessella[keras]'"),
+        ("sys.modules['keras'] = None", "torch", "pip install keras"),
         ("", "nonsense", "set the environment variable KERAS_BACKEND"),
         ("sys.modules.update(tensorflow=None, torch=None, jax=None)", None, "set the environment variable KERAS_BACKEND"),
     ],

@@ -476,3 +476,10 @@ def test_all_that_repetitions_call_is_loaded_before_they_begin(monkeypatch):
     assert found.repetitions == 2
     assert happened[0] >= wanted
     assert set(happened[1:]) == {"work"}
+
+
+def test_a_time_limit_is_not_used_up_where_more_repetitions_bring_next_to_nothing():
+    small = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5])], relu_output=True)
+    found = tessella.mipbound(small, (-2, 2), seconds=600.0, workers=1)
+    assert (found.repetitions, str(found.status)) == (1000, "finished")
+    assert found.seconds < 300.0

@@ -39,6 +39,7 @@ WRONG = {
     "parity_size": [0, 2.5, None],
     "n": [0, 1.5, None, True],
     "limit": [-1, 2.5, "all"],
+    "effort": [-1, 2.5, "much", None],
     "confidence": [0.0, 1.0, -1, math.nan, "high", True, None],
     "executor": [3, "pool", {}],
     "progress": [3, "yes"],

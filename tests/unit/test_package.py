@@ -107,3 +107,9 @@ def test_options_are_checked_at_the_door(tmp_path):
         tessella.load([([[1.0]], None)], output="y")
     with pytest.raises(tessella.OptionError, match="ONNX"):
         tessella.load(tmp_path / "m.npz", output="y")
+
+
+def test_messages_name_packages_that_can_be_had():
+    """Not ``pip install 'tessella[plot]'``, which finds nothing, or another package, where Tessella was installed from a folder."""
+    for path in (ROOT / "src").rglob("*.py"):
+        assert "tessella[" not in path.read_text(), path

@@ -248,7 +248,7 @@ def test_wrong_subjects_are_refused():
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     found = importlib.util.find_spec
     monkeypatch.setattr(plot, "find_spec", lambda name: None if name == "matplotlib" else found(name))
-    with pytest.raises(MissingPackage, match=r"pip install 'tessella\[plot\]'"):
+    with pytest.raises(MissingPackage, match=r"pip install matplotlib"):
         plot.regions(NETWORK, BOX)
 
 

@@ -111,3 +111,11 @@ def test_a_level_is_a_p_value(level):
 def test_a_ranking_takes_names():
     with pytest.raises(tessella.OptionError, match="takes a dictionary"):
         rank([known(1, 2), known(3, 4)])
+
+
+def test_a_ranking_reads_as_what_is_known():
+    """Never one of two equal ones before the other."""
+    found = rank({"a": known(7, 7), "b": known(7, 7), "c": known(1, 7), "d": known(1, 1)})
+    assert repr(found).startswith("Ranking(")
+    assert "a = b (proved)" in repr(found)
+    assert repr(rank({"one": known(2, 2), "two": known(3, 3)})) == "Ranking(two > one (proved))"

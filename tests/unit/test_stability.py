@@ -89,6 +89,7 @@ def test_progress_counts_to_the_total():
     seen = []
     stability(by_hand(), Box(0, 1, dim=1), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1][0] == seen[-1][1]
+    assert {total for _, total in seen} == {by_hand().relus}
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
 
 

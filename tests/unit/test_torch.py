@@ -341,7 +341,7 @@ def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> N
         return real(name, *args, **kwargs)
 
     monkeypatch.setattr(builtins, "__import__", without_torch)
-    assert "pip install 'tessella[torch]'" in refusal(MissingPackage, lambda: from_module(None))
+    assert "pip install torch" in refusal(MissingPackage, lambda: from_module(None))
 
 
 # ---------------------------------------------------------------------------------------------- programs and files

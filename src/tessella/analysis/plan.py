@@ -8,7 +8,7 @@ it stood.  If not, the descents go on; and MIPBound follows if it was asked for,
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -50,10 +50,7 @@ _TRIAL, _GLANCE = (
     0.1,
     0.1,
 )  # parts of the time: a count that small networks end in, and until an estimate is asked what else to do
-_SHARPEN, _POLISH = (
-    0.2,
-    0.05,
-)  # for tighter bounds of units: where they can lower the upper bound, and where the count is exact already
+_SHARPEN, _POLISH = 0.2, 0.05  # for tighter bounds of units: where nothing else matters more, and where there are many units
 _FEW_INPUTS, _MOST_UNITS = 6, 1000  # where counting is by vertices; where it is not, units beyond which it is hopeless
 _MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
 _TELLING, _MODERATE = 100, 1000.0  # regions from which on a trial tells the speed of counting; what is assumed before, a second
@@ -175,7 +172,7 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
             _TRIAL * session.seconds, "small networks end here; else it tells how fast counting is"
         ):
             session.say("Counting ended in a moment, so nothing had to be estimated.")
-            _sharpen(session, _POLISH, "the count is exact; this is for the table of units")
+            _sharpen(session, _SHARPEN, "the count is exact; this is for the table of units")
             return
         _meet(session)
         with EstimatingProcess() if session.executor is None else EstimatingElsewhere(session.executor) as process:
@@ -396,12 +393,16 @@ def _sharpen(session: Session, part: float, why: str) -> None:
     with session.off_the_clock("the LP kernel"):
         _prepare_programs()
     workers, given = worker_count(session.workers, session.executor), session.executor
+    each, end = max(allowed * workers / (2.0 * undecided), 1e-3), session.left - allowed
     with (
         session.step("stability", why) as found,
         ThreadPoolExecutor(workers) if given is None else nullcontext(given) as executor,
     ):
-        limits: dict[str, Any] = {"seconds_per_unit": max(allowed * workers / (2.0 * undecided), 1e-3), "seconds": allowed}
-        sharper = find_stability(known.network, known.domain, method=Method.MILP, executor=executor, known=known, **limits)
+        sharper = _milp(known, each, allowed, executor)
+        if session.standing.exact is not None:  # nothing else waits for the time, so that no unit need be cut short for another
+            while sharper.bounds.unproved and not session.interrupted and each < allowed and session.left > end:
+                each *= 4.0
+                sharper = _milp(sharper, each, session.left - end, executor)
         session.know(stability=sharper)
         found.append(_units(sharper))
     if session.standing.exact is None:
@@ -410,6 +411,13 @@ def _sharpen(session: Session, part: float, why: str) -> None:
         gain = maps(before) - maps(session.standing.upper)
         if gain >= 0.005:
             session.say(f"Tighter bounds of units lowered the upper bound by {gain:.2f} bits.")
+
+
+def _milp(known: Stability, each: float, seconds: float, executor: Executor) -> Stability:
+    """Exact ranges, as far as the time allows."""
+    return find_stability(
+        known.network, known.domain, method=Method.MILP, seconds_per_unit=each, executor=executor, seconds=seconds, known=known
+    )
 
 
 def _mipbound(session: Session, why: str) -> None:

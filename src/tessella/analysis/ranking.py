@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any, Self, cast
 
 from tessella.analysis.result import Analysis
@@ -96,9 +96,18 @@ class Ranking(Result):
         msg = f"{one!r} and {other!r} are no pair of this ranking; it has {', '.join(self.names)}"
         raise OptionError(msg)
 
+    def __str__(self) -> str:
+        """From most regions down: > for more, = for as many, ? for undecided, and how sure that is."""
+        text = self.names[0]
+        for one, other in pairwise(self.names):
+            verdict = self.between(one, other).verdict
+            sign = {Verdict.EQUAL: "=", Verdict.UNDECIDED: "?"}.get(verdict, ">")
+            text += f" {sign} {other} ({'proved' if verdict is Verdict.EQUAL else verdict})"
+        return text
+
     def __repr__(self) -> str:
         """One line a person can read."""
-        return f"Ranking({' >= '.join(self.names)})"
+        return f"Ranking({self})"
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per network, from the one with most regions down: its bracket, and how sure it is that it has more than the next."""

@@ -1,6 +1,5 @@
 """What a person sees of an analysis: the bracket, the units, what was run and why; and which network has more."""
 
-import itertools
 import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -88,7 +87,7 @@ def print_analysis(title: str, found: Analysis) -> None:
 def _footnote(found: Analysis) -> str:
     bits = maps(found.upper) - maps(found.proved_lower)
     width = "" if found.exact is not None else f" The proved bounds are {bits:.2f} bits apart."
-    return f"{found.seconds:.1f} s in all. MAPS is log2 of the count.{width}"
+    return f"{found.seconds:.1f} s in all, compiling aside. MAPS is log2 of the count.{width}"
 
 
 def _units(found: Analysis) -> Table:
@@ -114,13 +113,8 @@ def quiet_line(found: Analysis) -> str:
 
 
 def quiet_ranking(found: Ranking) -> str:
-    """One line, from most regions down: > for more, = for as many, ? for undecided, and how sure that is."""
-    text = f"ranking: {found.names[0]}"
-    for one, other in itertools.pairwise(found.names):
-        verdict = found.between(one, other).verdict
-        sign = {Verdict.EQUAL: "=", Verdict.UNDECIDED: "?"}.get(verdict, ">")
-        text += f" {sign} {other} ({'proved' if verdict is Verdict.EQUAL else verdict})"
-    return text
+    """One line, from most regions down."""
+    return f"ranking: {found}"
 
 
 def print_ranking(found: Ranking) -> None:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import typer
 from rich import box as boxes
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from tessella._version import __version__
 from tessella.cli.options import check_least
@@ -37,6 +38,7 @@ from tessella.result import (
     format_count,
     format_duration,
     format_maps,
+    format_share,
     maps,
     shown,
 )
@@ -55,10 +57,26 @@ def console() -> Console:
     return Console(width=200 if piped else None, highlight=False, markup=False, soft_wrap=piped)
 
 
-def table(title: str, columns: Sequence[tuple[str, bool]]) -> Table:
+class Headed(Table):
+    """A table between two lines as long as they are; the title and caption of Rich's are broken where the table ends."""
+
+    heading = ""
+    below = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The lines that there are, and the table."""
+        if self.heading:
+            yield Text(self.heading, style="bold")
+        yield from super().__rich_console__(console, options)
+        if self.below:
+            yield Text(self.below, style="dim italic")
+
+
+def table(title: str, columns: Sequence[tuple[str, bool]], *, plain: bool | None = None) -> Headed:
     """An empty table; columns are names and whether they hold numbers."""
-    plain = not sys.stdout.isatty()
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=None if plain else boxes.SIMPLE_HEAD, pad_edge=False)
+    plain = not sys.stdout.isatty() if plain is None else plain
+    drawn = Headed(box=None if plain else boxes.SIMPLE_HEAD, pad_edge=False)
+    drawn.heading = title
     for name, number in columns:
         drawn.add_column(name, justify="right" if number else "left")
     return drawn
@@ -139,6 +157,10 @@ def print_stability(title: str, found: Stability) -> None:
     out = console()
     out.print(drawn)
     out.print(f"\nStable units are proved ({found.bounds.method}, {found.bounds.seconds:.1f} s).")
+    if total["active_leaning"] + total["inactive_leaning"]:
+        out.print(
+            "A unit leans active if it is unstable and its bias is positive: it is active where all units before it give 0. The others lean inactive."
+        )
 
 
 def print_count(title: str, found: Count, *, quiet: bool) -> None:
@@ -159,7 +181,7 @@ def print_count(title: str, found: Count, *, quiet: bool) -> None:
 
 def _how(found: Count) -> str:
     """What it took, in one line."""
-    proved = "Both are proved" + (f"; about {100.0 * found.share:.2g} % of the tree is done" if found.share else "")
+    proved = "Both are proved" + (f"; about {_part(found.share)} of the tree is done" if found.share else "")
     if found.status is Status.FINISHED:
         proved = "Proved" if found.proved else "The first is proved; that there are no more is the solver's word"
     tests = f"{found.tests:,} tests, " if found.tests else ""
@@ -315,34 +337,34 @@ def live_bracket(title: str, *, shown: bool) -> AbstractContextManager[Callable[
 
 def live_repetitions(title: str, *, shown: bool) -> AbstractContextManager[Callable[[MIPBound], None] | None]:
     """The last repetitions and the bound so far, on stderr and in a terminal only."""
-    return _live(lambda now: _repetitions(title, now), shown=shown)
+    return _live(lambda now: _repetitions(title, now), shown=shown, pause=_PAUSE)
 
 
 def _repetitions(title: str, now: MIPBound) -> Table:
-    drawn = Table(title=f"{title}, XOR-{now.parity_size}", title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for head in ("repetition", "constraints", "bound so far"):
-        drawn.add_column(head, justify="right")
+    heads = ("repetition", "constraints", "bound so far")
+    drawn = table(f"{title}, XOR-{now.parity_size}", [(head, True) for head in heads], plain=True)
     for count in range(max(now.repetitions - _LINES, 0), now.repetitions):
         then = replace(now, draws=now.draws[: count + 1])
         drawn.add_row(str(count + 1), str(then.draws[-1]), format_count(then.lower, Side.LOWER))
-    drawn.caption, drawn.caption_justify = (
-        f"at least, with a probability of {format_confidence(now.confidence)}, {format_duration(now.seconds)}",
-        "left",
-    )
+    sure = f"at least, with a probability of {format_confidence(now.confidence)}"
+    drawn.below = f"{sure}, {format_duration(now.seconds)}"
     return drawn
 
 
 def _standing(title: str, now: CountProgress) -> Table:
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False)
-    for justify in ("left", "right", "right"):
-        drawn.add_column(justify=justify)
+    drawn = table(title, [("", False), ("", True), ("", True)], plain=True)
+    drawn.show_header = False
     for words, value, side in (("at least", now.lower, Side.LOWER), ("at most", now.upper, Side.UPPER)):
         drawn.add_row(words, format_count(value, side), f"2^{format_maps(value, side)}")
     left = "" if now.seconds_left is None else f", {format_duration(now.seconds_left)} left"
     speed = f"{now.regions_per_second:,.0f} regions/s"
-    drawn.caption = f"{100.0 * now.share:.2g} % of the tree done, {speed}, {format_duration(now.seconds)}{left}"
-    drawn.caption_justify = "left"
+    drawn.below = f"{_part(now.share)} of the tree done, {speed}, {format_duration(now.seconds)}{left}"
     return drawn
+
+
+def _part(share: float) -> str:
+    """How much of a tree is done that is not done yet: never all of it."""
+    return format_share(min(share, 0.99))
 
 
 def live_estimate(title: str, *, shown: bool) -> AbstractContextManager[Callable[[EstimateProgress], None] | None]:

@@ -138,7 +138,7 @@ Repetitions = Annotated[
     typer.Option(
         "--repetitions",
         metavar="N",
-        help="How many; by default 28 (more if the confidence needs them), or as there is time for.",
+        help="How many; by default 28 (more if the confidence needs them); with --seconds as there is time for, at most 1,000.",
         show_default=False,
     ),
 ]

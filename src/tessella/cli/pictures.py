@@ -57,7 +57,7 @@ def plot(  # noqa: PLR0913  one parameter per option
 
     Networks with one or two inputs are drawn as they are, others on a slice: by default the plane through the centre of the domain and two
     corners of its box.  Without --box or --property inputs lie in [0, 1].
-    Needs matplotlib: pip install 'tessella[plot]'.
+    Needs matplotlib: pip install matplotlib.
 
     Examples
     --------

@@ -93,7 +93,7 @@ def from_model(model: Any, input_shape: Sequence[int] | None = None) -> Network:
 def _package() -> Any:
     """The package itself, or what to install."""
     if importlib.util.find_spec("keras") is None:
-        msg = "keras is not installed, which reads .keras files and Keras models; pip install 'tessella[keras]'"
+        msg = "keras is not installed, which reads .keras files and Keras models: pip install keras"
         raise MissingPackage(msg)
     try:
         with _quiet(), _installed_backend():
@@ -101,11 +101,11 @@ def _package() -> Any:
     except Exception as error:
         msg = (
             f"keras is installed but its backend is not ({error}); set the environment variable KERAS_BACKEND to an installed one "
-            "(torch, jax or tensorflow) before Python starts, or pip install 'tessella[keras]' torch and set it to torch"
+            "(torch, jax or tensorflow) before Python starts, or pip install torch and set it to torch"
         )
         raise MissingPackage(msg) from error
     if not hasattr(keras, "saving") or not hasattr(keras, "Function"):
-        msg = f"keras {getattr(keras, '__version__', '')} is too old, version 3 is needed; pip install 'tessella[keras]'"
+        msg = f"keras {getattr(keras, '__version__', '')} is too old, version 3 is needed: pip install --upgrade keras"
         raise MissingPackage(msg)
     return keras
 

@@ -116,7 +116,7 @@ def _torch() -> Any:
     try:
         import torch  # noqa: PLC0415  optional
     except ImportError as error:
-        msg = "reading PyTorch models needs the package torch: pip install 'tessella[torch]'"
+        msg = "reading PyTorch models needs the package torch: pip install torch"
         raise MissingPackage(msg) from error
     return torch
 

@@ -29,7 +29,7 @@ def as_version_1(text: str, name: str) -> str:
     try:
         import vnnlib  # noqa: PLC0415  optional
     except ImportError as error:
-        msg = f"{name}: this is VNN-LIB 2, and reading it needs the package vnnlib: pip install 'tessella[vnnlib]'"
+        msg = f"{name}: this is VNN-LIB 2, and reading it needs the package vnnlib: pip install vnnlib"
         raise MissingPackage(msg) from error
     parser: Any = vnnlib
     try:

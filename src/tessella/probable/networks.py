@@ -73,7 +73,8 @@ def mipbound(  # noqa: PLR0913  one keyword per option
     confidence
         The probability with which the bound shall hold.
     repetitions
-        How many; None for as many as the paper has (28, with which 99.5 % can be reached; more if the confidence needs them), or as there is time for.
+        How many; None for as many as the paper has (28, with which 99.5 % can be reached; more if the confidence needs them), or with
+        ``seconds`` as many as there is time for, at most 1,000.
     seconds
         Stop after this time, with what is known by then; None for no limit.  The number of repetitions then depends on how long they take, which
         the probabilities do not know of: choose ``repetitions`` where that matters.

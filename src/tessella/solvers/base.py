@@ -137,7 +137,7 @@ def package(name: str, what: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         reason = "is not installed" if isinstance(error, ModuleNotFoundError) and error.name == name else f"fails ({error})"
-        msg = f"{what} was asked for, but its package {name} {reason}; pip install {name}"
+        msg = f"{what} was asked for, but its package {name} {reason}: pip install {name}"
         raise MissingPackage(msg) from error
 
 

@@ -1,6 +1,7 @@
 """From a network and a domain to proved bounds on every preactivation."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -76,7 +77,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
         ends = stack(endless_intervals(network.layers, domain.box.lower, domain.box.upper))
         return PreactivationBounds(*ends, Method.INTERVAL, seconds=meter.clock() - start)
     order, previous = _start(network, chosen, known)
-    tick = _ticker(tell, len(order) * sum(layer.units for layer in network.layers))
+    tick = _ticker(tell, network, len(_slow(order)))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
         effort = Effort(seconds_per_unit, Deadline.after(seconds), executor, tick)
         found, late, ended = _stages(network, domain, order, previous, effort)
@@ -111,11 +112,12 @@ def _stages(
 ) -> tuple[list[Pair], int, Ended]:
     """Bounds by each method in turn, how many units the last one left short of what it can do, and what ended it, if anything did."""
     late, ended = 0, cast("Ended", None)
+    quick = replace(effort, tick=lambda _: effort.tick(0))
     for stage in order:
         if previous and effort.deadline.passed:
             return previous, _all_undecided(network, previous), None
         try:
-            previous, late, ended = _stage(network, domain, stage, previous, effort)
+            previous, late, ended = _stage(network, domain, stage, previous, effort if stage in _slow(order) else quick)
         except KeyboardInterrupt as error:
             if not previous:
                 raise
@@ -146,6 +148,11 @@ def _stage(
         late += missed
         found.append(bounds)
     return found, late, ended
+
+
+def _slow(order: list[Method]) -> list[Method]:
+    """The methods that take the time: those that optimise, if any do."""
+    return [stage for stage in order if stage in {Method.LP, Method.MILP}] or order
 
 
 def _all_undecided(network: Network, bounds: list[Pair]) -> int:
@@ -180,14 +187,14 @@ def _cheap(  # noqa: PLR0913, PLR0917  what a stage knows
     return intersect(bounds, (lower, upper)), missed
 
 
-def _ticker(progress: Progress | None, total: int) -> Callable[[int], None]:
-    """Count units and report."""
-    done = 0
+def _ticker(progress: Progress | None, network: Network, passes: int) -> Callable[[int], None]:
+    """Report how many of the ReLUs are done, of which each is passed so many times."""
+    steps, done = passes * sum(layer.units for layer in network.layers), 0
 
     def tick(units: int) -> None:
         nonlocal done
         done += units
         if progress is not None:
-            progress(done, total)
+            progress(network.relus * done // max(steps, 1), network.relus)
 
     return tick

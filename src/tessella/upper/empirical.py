@@ -31,6 +31,7 @@ from tessella.door import DomainLike, NetworkLike, enter
 from tessella.executors import ExecutorLike
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask, Network
+from tessella.options import check_whole
 from tessella.progress import units, with_bar
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
@@ -139,6 +140,7 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
     >>> empirical_bound(net, Box(-1, 1, dim=1)), empirical_bound(net, Box(1, 2, dim=1))
     (3, 1)
     """
+    check_whole(effort, "effort", "the empirical bound", least=0, of="subsets of units")
     network, domain = enter(network, domain)
     if stability is None:
         stability = find_stability(network, domain, method=method, executor=executor, progress=progress)
