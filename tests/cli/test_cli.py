@@ -59,7 +59,7 @@ def test_stability_prints_a_line_per_layer(run, model):
     assert (code, err) == (0, "")
     found = tessella.stability(tessella.load(model), tessella.Box.cube(0, 1, 3))
     assert out.splitlines()[0] == "net.npz: 3-5-4-2 on [0, 1]^3"
-    assert next(line for line in out.splitlines() if line.startswith("all")).split()[:5] == [
+    assert next(line for line in out.splitlines() if line.split()[:1] == ["all"]).split()[:5] == [
         "all",
         "9",
         *(str(found.totals()[kind]) for kind in ("active", "inactive", "unstable")),
