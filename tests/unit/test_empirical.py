@@ -225,7 +225,12 @@ def test_all_bounds_with_what_they_rest_on():
     assert record["upper"]["empirical"]["value"] == 10
     assert record["stability"]["total"]["unstable"] == 5
     assert record["stability"]["method"] == "interval"
-    assert record["coverage"] == {"inspected": found.empirical_details.inspected, "exact_coverage": True}
+    assert record["coverage"] == {
+        "inspected": found.empirical_details.inspected,
+        "exact_coverage": True,
+        "most_active": [[2], [1, 2, 3]],
+        "most_unstable": [[2], [0, 2, 3]],
+    }
     assert upper_bounds(network, stability=known).domain == LINE
     assert upper_bounds(network, LINE).empirical == upper_bounds(network, LINE, method="lp").empirical == 10
 
