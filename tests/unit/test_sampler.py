@@ -134,3 +134,18 @@ def test_misses_of_both_sides_are_as_rare_as_claimed(sizes, kind):
         missed[0] += lower_bound(logarithms, bets(logarithms, planned, 0.9), 0.9) > math.log(truth)
         missed[1] += total * upper_bound(high, stakes(high, planned, 0.9), 0.9) < truth
     assert max(missed) <= 0.1 * runs + 3.0 * math.sqrt(0.09 * runs)
+
+
+def test_stably_active_units_that_are_folded_into_later_layers():
+    rng = np.random.default_rng(4)
+    layers = layers_for(rng, [2, 40, 40, 4], "generic")
+    centre = np.zeros(2)
+    for weight, bias, _, _ in layers:  # the first four units of a layer are 0 in the middle of the box, the others always active
+        bias[:] = -weight @ centre
+        bias[4:] += 100.0 * np.abs(weight[4:]).sum(axis=1)
+        centre = np.maximum(weight @ centre + bias, 0.0)
+    network, box = network_of(layers), tessella.Box.cube(-1, 1, 2)
+    sampler = sampler_for(network, box)
+    assert sampler is not None
+    assert [layer.linear for layer in sampler.promises.layers] == [2, 2, 0]
+    assert len({end.signs for end in ends(sampler)}) == len(list(ends(sampler))) == tessella.count(network, box).exact

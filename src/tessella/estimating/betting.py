@@ -59,7 +59,9 @@ def bets(logarithms: Floats, planned: Floats, confidence: float) -> Floats:
     return np.where(before >= still, np.minimum(distance / (variance + distance**2), _MOST), 0.0)
 
 
-def lower_bound(logarithms: Floats, stakes: Floats, confidence: float) -> float:
+def lower_bound(
+    logarithms: Floats, stakes: Floats, confidence: float, before: tuple[Floats, Floats] = (np.zeros(0), np.zeros(0))
+) -> float:
     """The logarithm of the largest mean that was ever rejected; minus infinity if none was.
 
     Parameters
@@ -70,6 +72,8 @@ def lower_bound(logarithms: Floats, stakes: Floats, confidence: float) -> float:
         What was bet on each.
     confidence
         The probability with which the bound holds.
+    before
+        Terms of another kind with the same mean, which came before these, and what was bet on each of them: wealth goes on from one kind to the other.
 
     Examples
     --------
@@ -78,20 +82,24 @@ def lower_bound(logarithms: Floats, stakes: Floats, confidence: float) -> float:
     4.974
     """
     early = np.where(np.arange(len(logarithms)) < _TERMS, _STAKE, 0.0)
-    finite = np.isfinite(logarithms) & ((stakes > 0.0) | (early > 0.0))
-    if not finite.any():
+    finite = np.concatenate([logarithms[(stakes > 0.0) | (early > 0.0)], before[0][before[1] > 0.0]])
+    finite = finite[np.isfinite(finite)]
+    if not len(finite):
         return -math.inf
     needed = math.log(1.0 / (1.0 - confidence))
 
-    def wealth(staked: Floats, mean: float) -> Floats:
+    def wealth(staked: Floats, terms: Floats, mean: float) -> Floats:
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            return np.cumsum(np.logaddexp(np.log1p(-staked), np.log(staked) + logarithms - mean))
+            return np.cumsum(np.logaddexp(np.log1p(-staked), np.log(staked) + terms - mean))
 
     def rejected(mean: float) -> bool:
-        both = np.logaddexp(math.log(1.0 - _PURSE) + wealth(stakes, mean), math.log(_PURSE) + wealth(early, mean))
-        return float(both.max()) >= needed * (1.0 + 1e-12)
+        first = np.append(0.0, wealth(before[1], before[0], mean))
+        both = np.logaddexp(
+            math.log(1.0 - _PURSE) + wealth(stakes, logarithms, mean), math.log(_PURSE) + wealth(early, logarithms, mean)
+        )
+        return max(float(first.max()), float(first[-1] + both.max(initial=-math.inf))) >= needed * (1.0 + 1e-12)
 
-    high = float(logarithms[finite].max()) + 1.0
+    high = float(finite.max()) + 1.0
     low, step = high - 1.0, 1.0
     while not rejected(low):
         low -= step

@@ -2,7 +2,7 @@
 
 **The table.**  Let V(l, d) be a number such that layers l, l + 1, ... make at most V(l, d) regions of a cell whose image before layer l has dimension d, and V = 1 behind the last layer.  Of a
 layer's *deciding* units (ReLUs that are no multiple of an earlier one of their layer) let c be *losing*: where one is inactive it passes nothing on, nor do its multiples.  The f others are leaky, or
-have a multiple of the opposite sign.  With m linear units, a part where j losing units are inactive passes on at most min(d, c - j + f + m) dimensions.  So both of these are bounds, and V is the smaller one:
+have a multiple of the opposite sign.  With m linear units (as few as `Tree.walked` needs), a part where j losing units are inactive passes on at most min(d, c - j + f + m) dimensions.  So both of these are bounds, and V is the smaller one:
 
 - *signs*: 2^f times the sum over j of C(c, j) V(l + 1, min(d, c - j + f + m)), because a part is told by its signs;
 - *sets*: Z(c + f, d) V(l + 1, min(d, c + f + m)), where Z(n, d) = C(n, 0) + ... + C(n, d), because n hyperplanes cut a d-dimensional convex set into at most Z(n, d) parts (Zaslavsky 1975).
@@ -81,8 +81,10 @@ class Promises:
         """The table of a tree."""
         found = list[Deciding]()
         for number, layer in enumerate(tree.network.layers):
-            decides, losing, _ = roles(tree, number)
-            found.append(Deciding(int(losing.sum()), int((decides & ~losing).sum()), layer.linear_units))
+            kinds = Roles.of(tree, number)
+            decides = kinds.first < 0
+            linear = min(layer.linear_units, tree.walked.layers[number].linear_units)
+            found.append(Deciding(int(kinds.losing.sum()), int((decides & ~kinds.losing).sum()), linear))
         return cls(tuple(found), tree.domain.free_dim)
 
     @property
@@ -145,19 +147,39 @@ class Promises:
         return found
 
 
-def roles(tree: Tree, number: int) -> tuple[Mask, Mask, Integers]:
-    """Which units of a layer decide, which of these pass nothing on where they are inactive; and for units that are multiples of one that decides, the sign of the factor (else 0)."""
-    layer, twins = tree.network.layers[number], tree.twins[number]
-    decides = layer.rectified & (twins < 0)
-    losing = decides & ~layer.leaky
-    factors = np.zeros(layer.units, dtype=np.int64)
-    rows = np.column_stack([layer.dense(), layer.bias])
-    for unit in np.flatnonzero(twins >= 0).tolist():
-        first = int(twins[unit])
-        place = int(np.abs(rows[first]).argmax())
-        factors[unit] = 1 if (rows[first, place] > 0.0) == (rows[unit, place] > 0.0) else -1
-        losing[first] &= bool(factors[unit] > 0 and not layer.leaky[unit])
-    return decides, losing, factors
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What each ReLU of a layer does.
+
+    Parameters
+    ----------
+    first
+        The first ReLU of the layer that it is a multiple of, if that is another one; else -1: it decides.
+    factors
+        The sign of the factor; 0 if it decides.
+    losing
+        Whether it decides, and nothing is passed on where it is inactive, by it or by its multiples.
+    """
+
+    first: Integers
+    factors: Integers
+    losing: Mask
+
+    @classmethod
+    def of(cls, tree: Tree, number: int) -> "Roles":
+        """Those of one layer."""
+        layer, walked = tree.network.layers[number], tree.walked.layers[number].rectified
+        twins = tree.twins[number][walked]
+        first = np.where(twins >= 0, np.cumsum(walked)[twins] - 1, -1)
+        rows = np.column_stack([layer.dense(), layer.bias])[layer.rectified]
+        leaky = layer.leaky[layer.rectified]
+        losing, factors = (first < 0) & ~leaky, np.zeros(len(first), dtype=np.int64)
+        for unit in np.flatnonzero(first >= 0).tolist():
+            one = int(first[unit])
+            place = int(np.abs(rows[one]).argmax())
+            factors[unit] = 1 if (rows[one, place] > 0.0) == (rows[unit, place] > 0.0) else -1
+            losing[one] &= bool(factors[unit] > 0 and not leaky[unit])
+        return cls(first, factors, losing)
 
 
 def _signs(layer: Deciding, dim: int, after: list[int]) -> int:

@@ -12,7 +12,7 @@ from tessella.counting.faces_by_programs import dive, meets_by_programs
 from tessella.counting.layout import Laid
 from tessella.counting.state import Walk
 from tessella.estimating.descents import Answers
-from tessella.estimating.promises import Promises, roles
+from tessella.estimating.promises import Promises, Roles
 from tessella.estimating.tokens import Sampling, descend, go
 from tessella.kernel.functions import address_of
 from tessella.network import Floats
@@ -77,14 +77,11 @@ class Sampler(Laid):
 def _sampling(tree: Tree, promises: Promises, walk: Walk) -> Sampling:
     """What descents are made of."""
     first_of, factors, loses, begins = list[int](), list[int](), list[bool](), [0]
-    for number, layer in enumerate(tree.network.layers):
-        _, losing, signs = roles(tree, number)
-        places = np.cumsum(layer.rectified) - 1 + begins[-1]
-        twins = tree.twins[number]
-        for unit in np.flatnonzero(layer.rectified).tolist():
-            first_of.append(int(places[twins[unit]]) if twins[unit] >= 0 else -1)
-            factors.append(int(signs[unit]))
-            loses.append(bool(losing[unit]))
+    for number in range(len(tree.network.layers)):
+        kinds = Roles.of(tree, number)
+        first_of += [begins[-1] + first if first >= 0 else -1 for first in kinds.first.tolist()]
+        factors += kinds.factors.tolist()
+        loses += kinds.losing.tolist()
         begins.append(len(first_of))
     units = max(len(first_of), 1)
     return Sampling(
