@@ -140,12 +140,18 @@ def test_stably_active_units_that_are_folded_into_later_layers():
     rng = np.random.default_rng(4)
     layers = layers_for(rng, [2, 40, 40, 4], "generic")
     centre = np.zeros(2)
-    for weight, bias, _, _ in layers:  # the first four units of a layer are 0 in the middle of the box, the others always active
+    for (
+        weight,
+        bias,
+        _,
+        _,
+    ) in layers:  # the first four units of a layer are 0 near the middle of the box, the others always active
         bias[:] = -weight @ centre
+        bias[:4] += 0.3 * rng.uniform(-1.0, 1.0, 4)
         bias[4:] += 100.0 * np.abs(weight[4:]).sum(axis=1)
         centre = np.maximum(weight @ centre + bias, 0.0)
     network, box = network_of(layers), tessella.Box.cube(-1, 1, 2)
     sampler = sampler_for(network, box)
     assert sampler is not None
-    assert [layer.linear for layer in sampler.promises.layers] == [2, 2, 0]
+    assert [layer.linear for layer in sampler.promises.layers] == [2, 6, 0]
     assert len({end.signs for end in ends(sampler)}) == len(list(ends(sampler))) == tessella.count(network, box).exact

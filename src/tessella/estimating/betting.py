@@ -82,7 +82,11 @@ def lower_bound(
     4.974
     """
     early = np.where(np.arange(len(logarithms)) < _TERMS, _STAKE, 0.0)
-    finite = np.concatenate([logarithms[(stakes > 0.0) | (early > 0.0)], before[0][before[1] > 0.0]])
+    staked = before[1] > 0.0
+    given, given_stakes = before[0][staked], before[1][staked]
+    hits = np.isfinite(given)  # what is bet on a term of 0 is lost, whatever the mean: that is added up once
+    losses = np.cumsum(np.where(hits, 0.0, np.log1p(-given_stakes)))
+    finite = np.concatenate([logarithms[(stakes > 0.0) | (early > 0.0)], given])
     finite = finite[np.isfinite(finite)]
     if not len(finite):
         return -math.inf
@@ -93,11 +97,13 @@ def lower_bound(
             return np.cumsum(np.logaddexp(np.log1p(-staked), np.log(staked) + terms - mean))
 
     def rejected(mean: float) -> bool:
-        first = np.append(0.0, wealth(before[1], before[0], mean))
+        won = np.append(0.0, wealth(given_stakes[hits], given[hits], mean))
         both = np.logaddexp(
             math.log(1.0 - _PURSE) + wealth(stakes, logarithms, mean), math.log(_PURSE) + wealth(early, logarithms, mean)
         )
-        return max(float(first.max()), float(first[-1] + both.max(initial=-math.inf))) >= needed * (1.0 + 1e-12)
+        first = float((won[1:] + losses[hits]).max(initial=-math.inf))
+        second = float(won[-1] + losses[-1:].sum() + both.max(initial=-math.inf))
+        return max(first, second) >= needed * (1.0 + 1e-12)
 
     high = float(finite.max()) + 1.0
     low, step = high - 1.0, 1.0

@@ -14,15 +14,18 @@ from tessella.counting.count import Count, count
 from tessella.counting.schedule import prepare
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
+from tessella.errors import OptionError
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
-from tessella.estimating.spread import UNKNOWN, Spread, spread
+from tessella.estimating.said import markov, number, said
+from tessella.estimating.sampler import Sampler
+from tessella.estimating.uniform import Drawn, Uniform, is_hopeful
 from tessella.estimating.wide import is_large
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Network
+from tessella.partition.local import LocalBound
 from tessella.partition.tree import Tree
 from tessella.progress import with_bar
 from tessella.result import (
@@ -41,10 +44,9 @@ from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
 _WHO = "an estimate"
-_UNDECIDED = 0.1  # part of the rounds that may have met a cell that nobody decided, for an interval
-_STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
-_SAFE = 1e-9  # relative: more than the rounding of all logarithms
-_LARGEST = 1000.0  # log2 of what is returned as a floating-point number
+_OTHER = 0x5DEECE66D1CE4E5B  # what makes other seeds
+_SHORT = 0.05  # seconds; too little time for both kinds of descents
+_NONE = np.zeros(0)
 _SECONDS = 2.0  # for an estimate, if nothing else is said
 _TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how far it comes, and to end
 _MOSTLY = 0.5  # part of the tree that must be done in the first, to go for the second
@@ -70,6 +72,8 @@ class EstimateProgress:
         Wall time spent.
     maps_interval
         Where log2 of the count lies, as `Estimate` has it; None where that is too uncertain.
+    upper
+        What the count is at most: with the confidence, or proved if that is less.
     """
 
     maps: float
@@ -79,11 +83,12 @@ class EstimateProgress:
     probes: int
     seconds: float
     maps_interval: tuple[float, float] | None = None
+    upper: int | None = None
 
     @property
     def mean(self) -> float | int:
         """The estimate."""
-        return _number(self.maps)
+        return number(self.maps)
 
     @property
     def about(self) -> str:
@@ -112,7 +117,7 @@ class Estimate(Answer):
     lower
         The count is at least this, with the confidence: at every stopping time and without assumptions.
     confidence
-        Of the lower bound; 1 if the count is exact.
+        Of the lower bound, and of both bounds together; 1 if the count is exact.
     markov
         The same by Markov's inequality alone, for a number of probes that was fixed beforehand: a check.
     probes
@@ -136,6 +141,10 @@ class Estimate(Answer):
         were not drawn, and their mean is too small.
     method
         Who found it: `"count"`, `"linear programs"` or `"points"`.
+    upper
+        The count is at most this: with the confidence, at every stopping time and without assumptions; or proved, where that is less.
+    upper_confidence
+        Of the upper bound: 1 if it is proved, as it is where networks are too large for anything better.
     """
 
     network: Network
@@ -154,18 +163,20 @@ class Estimate(Answer):
     compile_seconds: float = 0.0
     maps_interval: tuple[float, float] | None = None
     method: str = ""
+    upper: int | None = None
+    upper_confidence: float = 1.0
 
     @property
     def mean(self) -> float | int:
         """The estimate: an integer if it is exact or beyond floating-point numbers."""
-        return self.exact if self.exact is not None else _number(self.maps)
+        return self.exact if self.exact is not None else number(self.maps)
 
     @property
     def standard_error(self) -> float | int:
         """Of the mean."""
         if self.relative_error in {0.0, math.inf}:
             return self.relative_error
-        return _number(self.maps + math.log2(self.relative_error))
+        return number(self.maps + math.log2(self.relative_error))
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
@@ -176,14 +187,23 @@ class Estimate(Answer):
         return (
             Bound(self.lower, Side.LOWER, counted, "betting", self.confidence, seconds),
             Bound(round(self.mean), Side.ESTIMATE, counted, "descents", 0.0, seconds),
+            *self._upper,
         )
+
+    @property
+    def _upper(self) -> tuple[Bound, ...]:
+        """The claim on how many there are at most."""
+        if self.upper is None:
+            return ()
+        method = "uniform descents" if self.upper_confidence < 1.0 else "configuration"
+        return (Bound(self.upper, Side.UPPER, self.network.counted, method, self.upper_confidence, self.seconds),)
 
     def __repr__(self) -> str:
         """One line a person can read."""
         where = f"of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s"
         if self.exact is not None:
             return f"Estimate(exactly {format_count(self.exact)} regions, {where})"
-        sure = f"at least {format_count(self.lower, Side.LOWER)} with {format_confidence(self.confidence)} confidence"
+        sure = _sure(self.lower, self.upper if self.upper_confidence < 1.0 else None, self.confidence)
         if self.maps_interval is None:
             return f"Estimate({sure}; too uncertain to estimate, {where})"
         return f"Estimate(about {format_estimate(round(self.mean), self.maps_interval, 'regions')}, {sure}, {where})"
@@ -212,6 +232,8 @@ class Estimate(Answer):
             "relative_error": self.relative_error,
             "lower": self.lower,
             "confidence": self.confidence,
+            "upper": self.upper,
+            "upper_confidence": self.upper_confidence,
             "markov": self.markov,
             "exact": self.exact,
             "counted": self.network.counted,
@@ -223,6 +245,11 @@ class Estimate(Answer):
             "compile_seconds": self.compile_seconds,
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
+
+
+def _sure(lower: int, upper: int | None, confidence: float) -> str:
+    most = "" if upper is None else f" and at most {format_count(upper, Side.UPPER)}"
+    return f"at least {format_count(lower, Side.LOWER)}{most} with {format_confidence(confidence)} confidence"
 
 
 def _line(now: EstimateProgress) -> tuple[str, float | None]:
@@ -301,7 +328,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     tree = Tree.of(known)
     tries = counting and probes is None and not is_large(tree) and tree.units > 0 and domain.free_dim > 0
     if not is_large(tree):
-        warming.load(Descents.functions)
+        warming.load((*Descents.functions, *Sampler.functions))
         if tries and executor is None:
             prepare(tree)
     unlimited = seconds is None and probes is not None
@@ -311,42 +338,60 @@ def estimate(  # noqa: PLR0913  one keyword per option
         seconds, loaded = meter.clock() - begun, meter.compile_seconds() - compiled
         power = maps(counted)
         found = Estimate(network, domain, power, 0.0, counted, 1.0, counted, exact=counted, maps_interval=(power, power))
-        return replace(found, method="count", seconds=seconds, compile_seconds=loaded)
+        return replace(found, upper=counted, method="count", seconds=seconds, compile_seconds=loaded)
     early = tried.status if tried is not None and tried.status in {Status.INTERRUPTED, Status.LOST} else None
 
-    def report(sample: Sample) -> None:
-        if tell and len(sample.logarithms):
-            centre, (interval, error), lower = _said(sample, confidence)
-            seconds = meter.clock() - begun
-            tell(EstimateProgress(centre, error, lower, confidence, len(sample.logarithms), seconds, interval))
+    proved = _proved(tree, tried)
 
-    rounds = Rounds(tree, base, report)
+    def report(sample: Sample) -> None:
+        if tell and (len(sample.logarithms) or (sample.uniform and sample.uniform.low.any())):
+            now = said(sample, confidence, proved)
+            ends = now.lower, confidence, len(sample.logarithms), meter.clock() - begun, now.maps_interval, now.upper
+            tell(EstimateProgress(now.maps, now.relative_error, *ends))
+
+    drawn: Drawn | None = None
+    if not early and deadline - meter.clock() > _SHORT and is_hopeful(tree, confidence):
+        uniform = Uniform(tree, base ^ _OTHER, lambda drawn: report(Sample(_NONE, _NONE, uniform=drawn)))
+        ended, drawn = uniform.go(probes, deadline, executor, workers), uniform.drawn
+        early = None if ended is Status.FINISHED else ended
+    rounds = Rounds(tree, base, lambda sample: report(sample._replace(uniform=drawn)))
     left = meter.clock() if early else deadline  # at least one, for an answer
     status = rounds.go(probes, left, None if early is Status.LOST else executor, workers)
-    status = early or status
+    status, sample = early or status, rounds.sample._replace(uniform=drawn)
     if status is not Status.INTERRUPTED:
-        report(rounds.sample)
-    found = _estimated(known, rounds.sample, confidence)
+        report(sample)
+    found = _estimated(known, sample, confidence, proved)
     return replace(found, seconds=meter.clock() - begun, status=status, compile_seconds=meter.compile_seconds() - compiled)
 
 
-def _estimated(known: Stability, sample: Sample, confidence: float) -> Estimate:
-    """What the rounds of a sample say."""
-    centre, (interval, error), lower = _said(sample, confidence)
+def _estimated(known: Stability, sample: Sample, confidence: float, proved: int) -> Estimate:
+    """What the terms of a sample say."""
+    found = said(sample, confidence, proved)
     return Estimate(
         known.network,
         known.domain,
-        centre,
-        error,
-        lower,
+        found.maps,
+        found.relative_error,
+        found.lower,
         confidence,
-        _whole(markov_bound(sample.logarithms, confidence)),
+        markov(sample, confidence),
         len(sample.logarithms),
         thin=sample.thin,
         undecided=sample.undecided,
-        maps_interval=interval,
+        maps_interval=found.maps_interval,
         method=sample.method,
+        upper=found.upper,
+        upper_confidence=found.upper_confidence,
     )
+
+
+def _proved(tree: Tree, tried: Count | None) -> int:
+    """What the number of regions is at most, proved from the network's shape, and by a count that did not end."""
+    try:
+        found = LocalBound(tree)(b"")
+    except OptionError:  # too wide
+        found = 1 << tree.units
+    return found if tried is None else min(found, tried.upper)
 
 
 def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
@@ -365,37 +410,3 @@ def _counted(  # noqa: PLR0913, PLR0917  what `estimate` was asked
     if first.exact is None and first.share > _MOSTLY and first.status is not Status.INTERRUPTED:
         return count(known.network, known.domain, seconds=_WHOLE * left, **given)
     return first
-
-
-def _said(sample: Sample, confidence: float) -> tuple[float, Spread, int]:
-    """Log2 of the mean without the first rounds; the interval and the relative standard error; the lower bound."""
-    logarithms = sample.logarithms
-    lower, used = _lower(sample, confidence), logarithms[math.floor(_STILL * len(logarithms)) :]
-    found = UNKNOWN
-    if sample.undecided <= _UNDECIDED * len(logarithms):
-        found = spread(logarithms, confidence, sample.overlooked)
-    error = math.expm1(min(math.log(2.0) * found.error, 700.0)) if found.interval else math.inf
-    interval = found.interval and (max(found.interval[0], maps(lower)), max(found.interval[1], maps(lower)))
-    return log_mean(used) / math.log(2.0), Spread(interval, error), lower
-
-
-def _lower(sample: Sample, confidence: float) -> int:
-    """There is at least one region; the rest holds with the confidence."""
-    found = lower_bound(sample.logarithms, bets(sample.logarithms, sample.planned, confidence), confidence)
-    return max(_whole(found), 1)
-
-
-def _whole(logarithm: float) -> int:
-    """The least whole number that is not below, as far as rounding allows to say."""
-    if not math.isfinite(logarithm):
-        return 0
-    safe = logarithm / math.log(2.0) - _SAFE
-    return math.ceil(2.0**safe * (1.0 - _SAFE)) if safe < _LARGEST else int(_number(safe))
-
-
-def _number(power: float) -> float | int:
-    """Two to a power, as an integer where floating point ends."""
-    if power < _LARGEST:
-        return 2.0**power
-    whole = math.floor(power) - 60
-    return int(2.0 ** (power - whole)) << whole

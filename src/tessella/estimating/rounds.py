@@ -16,6 +16,7 @@ from tessella.counting.checkpoint import domain_digest
 from tessella.errors import WorkerLost
 from tessella.estimating.descents import Batch, Descents, Shape
 from tessella.estimating.tilts import Tilts
+from tessella.estimating.uniform import Drawn
 from tessella.estimating.values import Values
 from tessella.estimating.wide import WideDescents, is_wide
 from tessella.kernel import meter
@@ -51,6 +52,8 @@ class Sample(NamedTuple):
         Bits by which the estimates may be too small without that it shows.
     method
         How rounds descended: `"linear programs"` or `"points"`.
+    uniform
+        What descents brought, before the rounds, that reach every region with the same probability; None if there were none.
     """
 
     logarithms: Floats
@@ -59,6 +62,7 @@ class Sample(NamedTuple):
     undecided: int = 0
     overlooked: float = 0.0
     method: str = ""
+    uniform: Drawn | None = None
 
 
 def descents_for(tree: Tree) -> Descents | WideDescents:

@@ -47,7 +47,7 @@ class Sampler(Laid):
         self._work.domain = self._domain
         self.answers = Answers(tree)
 
-    def terms(self, first: int, count: int, base: int) -> Terms:
+    def terms(self, first: int, count: int, base: int, *, counts: bool = True) -> Terms:
         """Some descents; the same numbers and base give the same results.
 
         Parameters
@@ -56,9 +56,11 @@ class Sampler(Laid):
             Their numbers.
         base
             What their seeds are made from.
+        counts
+            Whether the last layer is counted; else one set of it is drawn.
         """
         low, high, done = np.zeros(count), np.ones(count), 0
-        self._work.counts = True
+        self._work.counts, self._work.stops = counts, True
         while self._exists and done < count:  # else the domain itself is thin: nothing is known
             done += int(go(self._work, first + done, np.array([base], dtype=np.uint64), low[done:], high[done:]))
             if done < count:

@@ -25,7 +25,6 @@ from tessella.cells.forms import copy, solve
 from tessella.cells.rows import compose, place_with_error, quick_sign, value
 from tessella.cells.state import FEASIBLE, INFEASIBLE
 from tessella.counting.depth_first import LOST
-from tessella.counting.faces import NEVER
 from tessella.counting.faces_by_programs import count_by_programs
 from tessella.counting.state import Walk
 from tessella.estimating.promises import SIGNS
@@ -64,6 +63,7 @@ class Sampling(Record):
     spot: float  # between 0 and 1: a part is kept if its chance is more
     chance: float
     counts: bool  # whether the last layer is counted
+    stops: bool  # whether it is of no interest which region was reached
     certain: bool  # whether all sets so far were proved alive
 
 
@@ -338,7 +338,7 @@ def begin(work: Sampling) -> None:
 def descend(work: Sampling) -> float:
     """One descent: what part of what was promised at its end is there, and 0 if it failed; UNKNOWN; or ASK how many regions lie below the path's position.
 
-    If the last layer is not counted, the path's signs are those of the region that was reached.
+    If it is asked which region was reached, the path's signs are those of the region that was reached.
     """
     last = len(work.begins) - 2
     begin(work)
@@ -347,10 +347,10 @@ def descend(work: Sampling) -> float:
             return ASK
         if layer == last and work.counts:
             count = _count_last(work, layer)
-            if count > 0 or count == NEVER:
-                return count / work.promised[work.dim] if count > 0 else ASK
+            if count > 0:
+                return count / work.promised[work.dim]
         draw(work, layer)
-        found = follow(work, layer, layer < last or not work.counts)
+        found = follow(work, layer, layer < last or not work.stops)
         if found != THERE:
             return 0.0 if found == GONE else UNKNOWN
     return 1.0

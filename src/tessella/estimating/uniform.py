@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
+from tessella.errors import WorkerLost
 from tessella.estimating.promises import Promises
 from tessella.estimating.sampler import Sampler, Terms
 from tessella.estimating.shares import stakes, upper_bound
@@ -21,13 +22,15 @@ from tessella.estimating.wide import is_large
 from tessella.kernel import meter
 from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
-from tessella.parallel import Crew, Pending, worker_count
+from tessella.parallel import Crew, Pending, say_lost, worker_count
 from tessella.partition.tree import Tree
+from tessella.result import Status
 
 _WIDEST, _MOST = 256, 120  # units of a layer, and bits of what is promised, up to which descents can be hoped to succeed
 _FIRST, _GROWTH = 16, 1.0  # descents of the first lot, and how much more are made in the next one
 _PART, _HOPE = 0.5, 0.25  # of the time: for descents; and until they are given up if none succeeded
 _TASK, _LONGEST = 0.02, 256  # seconds that a task should take, and descents in it
+_TRIED = 64  # descents in either way, before one is chosen
 _TICK = 0.2  # seconds between reports
 _LARGEST = 2**26  # descents
 _OFF = 2.0**-51  # more than the probabilities of one draw are off by, added up
@@ -46,6 +49,8 @@ class Drawn(NamedTuple):
         For each, how many there would be in all, as it was foreseen before it.
     doubt
         The probability that any of them is not what it would be if numbers were not rounded, at most.
+    cut
+        Whether they were cut off by a deadline or by Ctrl-C: then no further terms may follow.
     """
 
     promised: int
@@ -53,6 +58,7 @@ class Drawn(NamedTuple):
     high: Floats
     planned: Floats
     doubt: float
+    cut: bool = False
 
     @property
     def logarithms(self) -> Floats:
@@ -79,17 +85,47 @@ def is_hopeful(tree: Tree, confidence: float) -> bool:
 
 
 class Task(NamedTuple):
-    """Some descents to make: the number of the first one, how many, and what seeds are made from."""
+    """Some descents to make: the number of the first one, how many, what seeds are made from, and whether they count the last layer."""
 
     first: int
     size: int
     base: int
+    counts: bool
+
+
+class Ways:
+    """What the two ways through the last layer cost and bring: to count it takes longer, to draw one set of it spreads more."""
+
+    def __init__(self) -> None:
+        """Nothing was tried."""
+        self._spent, self._made, self._sums = [0.0, 0.0], [0, 0], [np.zeros(2), np.zeros(2)]
+
+    def add(self, terms: Floats, seconds: float, *, counts: bool) -> None:
+        """Note a lot."""
+        self._spent[counts] += seconds
+        self._made[counts] += len(terms)
+        self._sums[counts] += terms.sum(), (terms**2).sum()
+
+    def counts(self, left: float) -> bool:
+        """Whether to count in the next lot, with so many seconds left: first either way is tried, then the one that promises the narrower bound is taken."""
+        if min(self._made) < _TRIED or math.isinf(left):
+            return self._made[1] <= self._made[0] or math.isinf(left)
+        mean = (self._sums[0][0] + self._sums[1][0]) / sum(self._made)
+        if not mean:
+            return self._spent[1] / self._made[1] < self._spent[0] / self._made[0]
+        return bool(self._excess(mean, left, counts=True) <= self._excess(mean, left, counts=False))
+
+    def _excess(self, mean: float, left: float, *, counts: bool) -> float:
+        """How far the bound will lie above the mean, relative to that."""
+        pace = self._spent[counts] / self._made[counts]
+        square = self._sums[1][1] / self._made[1] if counts else mean  # a set is there or not
+        return 3.0 * pace / (left * mean) + math.sqrt(6.0 * pace / left * max(square / mean**2 - 1.0, 0.0))
 
 
 def work(crew: Crew[Sampler], key: str, tree: Tree, task: Task) -> Terms:
     """Make some descents."""
     with crew.lend(key, lambda: Sampler(tree)) as sampler:
-        return sampler.terms(*task)
+        return sampler.terms(task.first, task.size, task.base, counts=task.counts)
 
 
 _afar = Crew[Sampler]()  # in a worker process
@@ -120,31 +156,36 @@ class Uniform:
         """Nothing is drawn yet."""
         self._tree, self._base, self._report, self._clock = tree, base, report, clock
         self._promised, self._crew, self._told = Promises.of(tree).total, Crew[Sampler](), meter.clock()
-        self._parts, self._planned, self._done, self._pace = list[Terms](), list[Floats](), 0, 0.0
+        self._parts, self._planned, self._done, self._pace, self._cut = list[Terms](), list[Floats](), 0, 0.0, True
 
     @property
     def drawn(self) -> Drawn:
         """What is there, in the order of the numbers."""
         low, high = (np.concatenate([np.zeros(0), *(part[side] for part in self._parts)]) for side in (0, 1))
-        return Drawn(self._promised, low, high, np.concatenate([np.zeros(0), *self._planned]), doubt(self._tree))
+        return Drawn(self._promised, low, high, np.concatenate([np.zeros(0), *self._planned]), doubt(self._tree), self._cut)
 
-    def go(self, count: int | None, deadline: float, executor: Executor | None, workers: int | None) -> bool:
-        """Make so many descents, or as many as deserve a part of the time until the deadline; False if that was cut off by the deadline or Ctrl-C."""
-        size = worker_count(workers, executor)
+    def go(self, count: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
+        """Make so many descents, or as many as deserve a part of the time until the deadline; Ctrl-C ends it early, or the loss of an executor."""
         try:
             with single_threaded():
                 if executor is not None:
-                    return self._lots(count, deadline, executor, size, afar=True)
-                with ThreadPoolExecutor(size) as threads:
-                    return self._lots(count, deadline, threads, size, afar=False)
+                    self._cut = not self._lots(count, deadline, executor, workers, afar=True)
+                else:
+                    with ThreadPoolExecutor(worker_count(workers)) as threads:
+                        self._cut = not self._lots(count, deadline, threads, workers, afar=False)
+        except WorkerLost as error:
+            say_lost(f"{error}; what {self._done:,} descents say is kept")
+            return Status.LOST
         except KeyboardInterrupt:
-            return False
+            return Status.INTERRUPTED
+        return Status.FINISHED
 
-    def _lots(self, count: int | None, deadline: float, executor: Executor, workers: int, *, afar: bool) -> bool:
-        begun = self._clock()
+    def _lots(self, count: int | None, deadline: float, executor: Executor, asked: int | None, *, afar: bool) -> bool:
+        """Make one lot after the other; False if the last one was cut off."""
+        begun, workers, ways = self._clock(), worker_count(asked, executor), Ways()
         whole, succeeded = deadline - begun, False
         while count is None or self._done < count:
-            spent = self._clock() - begun
+            spent, parts = self._clock() - begun, len(self._parts)
             self._pace = spent / self._done if self._done else 0.0
             succeeded = succeeded or bool(self._parts and self._parts[-1].high.any())
             planned = _FIRST if not self._pace or math.isinf(whole) else max(int(_PART * whole / self._pace), self._done + 1)
@@ -160,21 +201,24 @@ class Uniform:
             wanted = min(wanted, _LARGEST - self._done)
             if wanted <= 0:
                 return True
-            done = self._done
-            self._lot(wanted, planned, deadline, Pending[int](executor), workers, afar=afar)
-            if self._done < done + wanted:
+            counts = count is not None or ways.counts(_PART * whole - spent)
+            lot = Task(self._done, wanted, self._base, counts)
+            self._lot(lot, planned, deadline, Pending[int](executor), workers, afar=afar)
+            if self._done < lot.first + wanted:
                 return False
+            made = self._parts[-(len(self._parts) - parts) :]
+            ways.add(np.concatenate([part.high for part in made]), self._clock() - begun - spent, counts=counts)
         return True
 
-    def _lot(self, wanted: int, planned: int, deadline: float, pending: Pending[int], workers: int, *, afar: bool) -> None:  # noqa: PLR0913
+    def _lot(self, lot: Task, planned: int, deadline: float, pending: Pending[int], workers: int, *, afar: bool) -> None:  # noqa: PLR0913
         """Make some descents, and keep those before the first that is missing."""
-        start, end, found = self._done, self._done + wanted, dict[int, Terms]()
-        step = max(1, min(_LONGEST, wanted // (2 * workers), int(_TASK / (self._pace * workers)) if self._pace else 1))
+        start, end, found = lot.first, lot.first + lot.size, dict[int, Terms]()
+        step = max(1, min(_LONGEST, lot.size // (2 * workers), int(_TASK / (self._pace * workers)) if self._pace else 1))
         key = self._tree.network.fingerprint + domain_digest(self._tree.domain) if afar else ""
         try:
             while (start < end and self._clock() < deadline) or pending.labels:
                 while start < end and len(pending.labels) < 2 * workers and self._clock() < deadline:
-                    task = Task(start, min(step, end - start), self._base)
+                    task = lot._replace(first=start, size=min(step, end - start))
                     if afar:
                         pending.submit(start, work_afar, key, self._tree, task)
                     else:
@@ -189,5 +233,5 @@ class Uniform:
             while self._done in found:
                 terms = found.pop(self._done)
                 self._parts.append(terms)
-                self._planned.append(np.full(len(terms.low), float(planned)))
                 self._done += len(terms.low)
+            self._planned.append(np.full(self._done - lot.first, float(planned)))
