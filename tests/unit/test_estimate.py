@@ -61,7 +61,11 @@ def test_too_many_to_count():
     assert found.probes == 60
     assert found.markov < found.lower
     assert "with 95 % confidence" in repr(found)
-    assert [(str(bound.side), bound.confidence) for bound in found.bounds] == [("lower", 0.95), ("estimate", 0.0), ("upper", 0.95)]
+    assert [(str(bound.side), bound.confidence) for bound in found.bounds] == [
+        ("lower", 0.95),
+        ("estimate", 0.0),
+        ("upper", 0.95),
+    ]
 
 
 def test_a_hundredth_of_a_second_is_enough_for_an_answer():
