@@ -52,6 +52,17 @@ def draw(tracker: tessella.Tracker, errors: list[float], path: str) -> None:
     right.plot(errors, color="#e8590c", linewidth=1)
     right.set(ylim=(0, None))
     right.set_ylabel("training error, %", color="#e8590c")
+    last = tracker.records[-1]
+    left.annotate(
+        f"{last.mean:,} in the end, of a network that was trained\nwith batches and another loss than the gallery's",
+        (last.epoch, last.mean),
+        xytext=(-12, -34),
+        textcoords="offset points",
+        ha="right",
+        fontsize="small",
+        color="#3b5bdb",
+        arrowprops={"arrowstyle": "-", "color": "#3b5bdb"},
+    )
     for axes in (left, right):
         axes.spines["top"].set_visible(False)
     Path(path).parent.mkdir(parents=True, exist_ok=True)

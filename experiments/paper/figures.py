@@ -1,4 +1,4 @@
-"""The report's figures.  Colours are those of Okabe and Ito, and every series has its own marker too."""
+"""The report's figures.  Colours are those of Okabe and Ito, but for the darkest blue, and every series has its own marker too."""
 
 import math
 from collections.abc import Sequence
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS: Final = {2: "#CC79A7", 3: "#E69F00", 4: "#56B4E9", 5: "#0072B2"}
+COLOURS: Final = {2: "#CC79A7", 3: "#E69F00", 4: "#56B4E9", 5: "#002F6C"}
 MARKERS: Final = {2: "v", 3: "s", 4: "D", 5: "o"}
+DASHES: Final = {2: ":", 3: "-.", 4: "--", 5: "-"}
 BLACK, GREY, VERMILION, GREEN = "#000000", "#666666", "#D55E00", "#009E73"
 SETTINGS: Final = {
     "font.size": 9.0,
@@ -55,7 +56,7 @@ def figures(networks: Sequence[Row]) -> "dict[str, Figure]":
             "bounds": bounds(networks),
             "times": times(networks),
             "accuracy": accuracy(wide, "without layers of 3 units or fewer"),
-            "accuracy-all": accuracy(networks, "all configurations"),
+            "accuracy-all": accuracy(networks, "all configurations", curved=True),
             "estimate": estimate(networks),
         }
 
@@ -118,7 +119,7 @@ def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]], sure: str) -> N
     if guessed:
         axes.plot(x, y, "o", color=GREEN, markerfacecolor="white", markersize=4.5, label=label)
     for size in sorted(XOR.values(), reverse=True):
-        line(f"xor{size}_lb", color=COLOURS[size], marker=MARKERS[size], linestyle="--", label=f"XOR-{size} LB ({sure})")
+        line(f"xor{size}_lb", color=COLOURS[size], marker=MARKERS[size], linestyle=DASHES[size], label=f"XOR-{size} LB ({sure})")
     axes.set_xticks(range(1, UNITS), [f"{n1};{UNITS - n1};10" for n1 in range(1, UNITS)], rotation=90)
     axes.set_xlim(0.3, UNITS - 0.3)
     axes.set_xlabel("ReLUs in each layer")
@@ -161,10 +162,13 @@ def _times_panel(axes: "Axes", table: Sequence[Any]) -> None:
     axes.axline((1.0, 1.0), (10.0, 10.0), color=BLACK, linewidth=1.0, label="equal times")
 
 
-def accuracy(networks: Sequence[Row], title: str) -> "Figure":
-    """Figure 3: errors against MAPS, exact and APP-k, with regressions and correlations."""
+def accuracy(networks: Sequence[Row], title: str, *, curved: bool = False) -> "Figure":
+    """Figure 3: errors against MAPS, exact and APP-k, with regressions and correlations; thin and dashed where the data are curved."""
     figure = _figure(10.4, 5.6)
-    figure.suptitle(f"{title}: {amount(len(networks), 'network')}", x=0.01, ha="left", fontsize=10)
+    note = (
+        " (the points lie on curves: the straight lines are the regressions behind r, and describe them badly)" if curved else ""
+    )
+    figure.suptitle(f"{title}: {amount(len(networks), 'network')}{note}", x=0.01, ha="left", fontsize=10)
     grid = figure.subplots(2, len(XOR), sharey="row", sharex=True, squeeze=False)
     handles: dict[str, Any] = {}
     counted = all(row.exact is not None for row in networks)
@@ -178,7 +182,7 @@ def accuracy(networks: Sequence[Row], title: str) -> "Figure":
                     [x for x, _ in here], [y for _, y in here], marker, color=colour, markersize=3.5, alpha=0.6
                 )
                 if (found := fit(here)) is not None:
-                    _regression(place, here, found, colour, chosen is None)
+                    _regression(place, here, found, colour, count=chosen is None, curved=curved)
                 if not here:
                     _nothing(place, "not measured yet", 0.6 if chosen is None else 0.4, colour)
         grid[line][0].set_ylabel(words)
@@ -188,9 +192,12 @@ def accuracy(networks: Sequence[Row], title: str) -> "Figure":
     return figure
 
 
-def _regression(axes: "Axes", here: Sequence[tuple[float, float]], found: Fit, colour: str, count: bool) -> None:  # noqa: FBT001
+def _regression(  # noqa: PLR0913  what is drawn, and how
+    axes: "Axes", here: Sequence[tuple[float, float]], found: Fit, colour: str, *, count: bool, curved: bool
+) -> None:
     x = np.array([min(x for x, _ in here), max(x for x, _ in here)])
-    axes.plot(x, found.slope * x + found.intercept, color=colour, linewidth=2.0)
+    style = {"linewidth": 1.0, "linestyle": "--"} if curved else {"linewidth": 2.0}
+    axes.plot(x, found.slope * x + found.intercept, color=colour, **style)
     where, anchor = (0.02, "left") if count else (0.98, "right")
     text = f"r = {found.correlation:.2f}"
     axes.text(where, 1.02, text, color=colour, fontsize=8, ha=anchor, va="bottom", transform=axes.transAxes)
@@ -211,7 +218,11 @@ def estimate(networks: Sequence[Row]) -> "Figure":
         x = [row.exact for row in here]
         axes[0].plot(x, y, MARKERS[size], color=COLOURS[size], markersize=4.0, label=f"XOR-{size} LB ({sure})")
     _estimate_bound(axes[0], drawn, sure)
-    axes[0].set_title(f"what is claimed with {sure}", loc="left")
+    axes[0].set_title(f"what is claimed with {sure} (below -0.1 bit on a scale of powers of ten)", loc="left")
+    if counted:
+        axes[0].set_yscale("symlog", linthresh=0.1, linscale=0.8)
+        axes[0].set_yticks([-10.0, -1.0, -0.1, 0.0, 0.1], ["-10", "-1", "-0.1", "0", "0.1"])
+        axes[0].set_ylim(-30.0, 0.12)
     for place in axes:
         place.set_ylabel("log2 of claim / count, bits (below 0: less than the count)")
     _estimate_spread(axes[1], drawn)

@@ -40,7 +40,7 @@ CAPTIONS = {
         "right). The paper's networks are not public and its text has no numbers for this figure: it reports a negative correlation, "
         "and regressions that become more parallel as k grows."
     ),
-    "accuracy-all": "The same with all configurations.",
+    "accuracy-all": "The same with all configurations. Their points lie on curves: the dashed lines are the regressions behind r, and describe them badly.",
     "estimate": (
         "What the paper could not draw: the estimate and its lower bound ({sure}, at every stopping time) against the exact count, "
         "beside the XOR-k bounds. Networks so small that the estimate counted them instead are left out of it."

@@ -100,7 +100,7 @@ def test_without_a_slice_it_draws_the_plane_of_the_report(run, model):
         (["net.npz", "--slice", "0,1", "--through", "p.csv"], "either --slice or --through"),
         (["net.npz", "--through", "p.csv"], "p.csv: no such file"),
         (["net.npz", "--through", "net.txt"], "points are read from .csv, .npy or .npz"),
-        (["net.npz", "--through", "bad.csv"], "bad.csv: cannot be read as a .csv file of points"),
+        (["net.npz", "--through", "bad.csv"], "bad.csv: holds no numbers, only 'a,b'"),
         (["net.npz", "--through", "net.npz"], "one of the name points was expected"),
         (["net.npz", "--slice", "0,1", "-o", "x.gif"], "must end in .svg, .png or .pdf"),
         (["net.npz", "--slice", "0,1", "-o", "none/x.svg"], "there is no folder none"),
