@@ -11,6 +11,8 @@ from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 
 from helpers.torch_models import Code, decomposed, difference, exported, saved, seeded  # noqa: E402
+from tessella.errors import UnsupportedModel, UnsupportedOperator  # noqa: E402
+from tessella.importers import torch_graph  # noqa: E402
 from tessella.importers.torch import from_exported, from_module, read_pt2  # noqa: E402
 from tessella.network import COMPARISON  # noqa: E402
 from tessella.result import Counted  # noqa: E402
@@ -127,3 +129,21 @@ def test_ends_that_change_no_region_are_left_off(name: str, tmp_path: Path) -> N
 
 def test_what_a_network_ends_in_is_as_it_was_before() -> None:
     assert from_module(nn.Sequential(first_layers(), nn.Softmax(-1))) == from_module(first_layers())
+
+
+def test_what_cannot_be_read_is_refused_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch_graph, "Trace", lambda *_: pytest.fail("an operator was traced"))
+    monkeypatch.setattr(
+        nn.ReLU, "forward", lambda _, x: pytest.fail("the module was run") if type(x) is torch.Tensor else x.relu()
+    )
+    large = nn.Sequential(nn.Conv2d(3, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3))
+    with pytest.raises(
+        UnsupportedModel,
+        match=r"layer '2', Conv2d\) is aten.conv2d.default: a convolution's matrix would have 1.78e\+09 entries; .* make the",
+    ):
+        from_module(large, (3, 224, 224))
+    transposed = nn.Sequential(nn.ReLU(), nn.ConvTranspose2d(64, 32, 16, stride=16))
+    with pytest.raises(UnsupportedModel, match=r"conv_transpose2d.* would have 5.37e\+08 entries"):
+        from_module(transposed, (64, 32, 32))
+    with pytest.raises(UnsupportedOperator, match=r"aten\.gelu\.default"):
+        from_module(nn.Sequential(nn.ReLU(), nn.GELU()), (2,))

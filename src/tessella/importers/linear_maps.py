@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 def check_size(elements: int, what: str, limit: int = LARGEST_TENSOR) -> None:
     """Refuse what would not fit into memory, before it is made."""
     if elements > limit:
-        msg = f"{what} would have {elements:.3g} entries; at most {limit:.3g} can be read"
+        msg = f"{what} would have {elements:.3g} entries; at most {limit:.3g} can be read; make the model's input smaller, or cut the model before this"
         raise UnsupportedModel(msg)
 
 

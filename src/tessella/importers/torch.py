@@ -201,17 +201,17 @@ def _inferred_shape(torch: Any, module: Any, name: str) -> tuple[int, ...]:
 
 def _exported(torch: Any, module: Any, name: str, example: Any) -> Any:
     shape = tuple(example.shape)
-    try:
-        module(example.clone())
-    except Exception as error:
-        msg = (
-            f"{name}: its forward pass fails on an input of shape {shape} ({first_line(error)}); "
-            "input_shape must be the shape of one input without its batch axis"
-        )
-        raise UnsupportedModel(msg) from error
-    try:
+    try:  # first, because it computes nothing: what cannot be read is found before a pass that may take long
         return torch.export.export(module, (example,), strict=False)
     except Exception as error:
+        try:
+            module(example.clone())
+        except Exception as failure:
+            msg = (
+                f"{name}: its forward pass fails on an input of shape {shape} ({first_line(failure)}); "
+                "input_shape must be the shape of one input without its batch axis"
+            )
+            raise UnsupportedModel(msg) from failure
         msg = (
             f"{name}: torch.export cannot trace its forward pass ({first_line(error)}); "
             "it must not branch on the values it computes, nor leave torch"

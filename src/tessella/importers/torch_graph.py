@@ -187,6 +187,7 @@ def trace(graph: Graph) -> tuple[Network, Graph]:
     """The network that a graph computes, and the graph to compare it with: the same, without what is left off at its end."""
     try:
         _check_operators(graph)
+        _check_sizes(graph)
         traced = Trace((1, *graph.shape))
         output = _run(graph, graph.values(traced.input), lambda step, args, kwargs: _traced_step(traced, step, args, kwargs))
         if not isinstance(output, Ended):
@@ -212,6 +213,31 @@ def _check_operators(graph: Graph) -> None:
             raise UnsupportedOperator(unsupported(step))
         if step.aten not in OF_SHAPES:
             dependent.update([step.outputs] if isinstance(step.outputs, str) else step.outputs)
+
+
+def _check_sizes(graph: Graph) -> None:
+    """Refuse a convolution whose matrix would be too large before anything is computed: torch tells all shapes without numbers."""
+    import torch  # noqa: PLC0415  optional, and here already imported by whoever made the graph
+
+    inputs = zip(graph.inputs, graph.input_shapes, strict=True)
+    held: Named = {name: torch.empty(shape, dtype=graph.dtype, device="meta") for name, shape in inputs}
+    held.update((name, value.to("meta") if hasattr(value, "detach") else value) for name, value in graph.constants.items())
+    for step in graph.steps:
+        if step.aten in IGNORED:
+            continue
+        try:
+            args = _filled(step.args, held)
+            result = step.call(*args, **_filled(dict(step.kwargs), held))
+            held.update(_named_results(step, result))
+        except Exception:  # noqa: BLE001  the run that follows says what is wrong
+            return
+        if step.aten.startswith("conv") and len(args) > 1 and hasattr(args[1], "numel"):
+            places = (args[0] if "transpose" in step.aten else result).shape[2:]
+            try:
+                check_size(prod(places) * args[1].numel(), "a convolution's matrix", LARGEST_MATRIX)
+            except UnsupportedModel as error:
+                msg = f"{step} is {step.operator}: {error}"
+                raise UnsupportedModel(msg) from None
 
 
 def _checked_output(output: Any) -> Tensor:
