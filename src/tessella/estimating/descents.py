@@ -24,7 +24,6 @@ from tessella.partition.settler import Settler
 from tessella.partition.tree import Integers, Tree
 
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
-_AHEAD = 64  # units; wider layers are decided one by one
 _CLASSES = 48  # regressions per layer
 _NOTES = 16384  # nodes noted in one batch
 _LARGE = 1 << 25  # bytes of one node's cell; of larger ones only one is kept
@@ -83,8 +82,8 @@ class Shape:
     most: float
 
     @classmethod
-    def of(cls, tree: Tree) -> "Shape":
-        """Lay it out."""
+    def of(cls, tree: Tree, widest: int = WIDE) -> "Shape":
+        """Lay it out, with features per unit where no layer that follows has more units than the widest."""
         widths = [layer.units for layer in tree.walked.layers]
         buckets = np.zeros((len(widths), max(widths) + 1), dtype=np.int64)
         layer_of, lengths = list[int](), list[int]()
@@ -94,7 +93,7 @@ class Shape:
             buckets[number, left] = len(layer_of) + np.arange(width + 1) * classes // (width + 1)
             layer_of += [number] * classes
             around = widths[max(number - 1, 0) : number + 2] if number else widths[1:2]
-            narrow = max(widths[number:]) <= WIDE
+            narrow = max(widths[number:]) <= widest
             lengths.append(BASE + (width + sum(around) + (width if number == 0 else 0) if narrow else 0))
         return cls(buckets, np.array(layer_of), tuple(lengths), math.log(max(LocalBound(tree)(b""), 1)))
 
@@ -163,20 +162,22 @@ class Descents:
         How many nodes a round keeps.
     lazy
         Whether linear programs wait until a node is chosen; None for where refutations in few dimensions tell most of what they would.
+    widest
+        Layers of at most so many units are looked at ahead, and described unit by unit.
     """
 
     functions = (go_rounds, raise_row, refresh)  # the compiled code that descents call
 
-    def __init__(self, tree: Tree, *, population: int = 2, lazy: bool | None = None) -> None:
+    def __init__(self, tree: Tree, *, population: int = 2, lazy: bool | None = None, widest: int = WIDE) -> None:
         """Lay out the network in plain arrays and find the root's vertex."""
         scaled = tree.scaled
         first, inputs = scaled.weights[0].shape
-        self.shape, self.answers = Shape.of(tree), Answers(tree)
+        self.shape, self.answers = Shape.of(tree, widest), Answers(tree)
         normals = np.vstack([scaled.weights[0], scaled.normals])
         space = Space.of(normals, in_inputs=len(normals) >= inputs)
         rows, layers = space.rows_of(normals), Layers.of(scaled)
         population = population if 4 * population * _cell_bytes(tree, space) < 8 * _LARGE else 1
-        descent = _descent(tree, space, layers, 4 * population + 2)
+        descent = _descent(tree, space, layers, 4 * population + 2, widest)
         self._round = Round(
             descent=descent,
             describer=Describer.of(int(layers.width.max()), space.dimensions),
@@ -261,12 +262,12 @@ def _cell_bytes(tree: Tree, space: Space) -> int:
     return 8 * ((_most_rows(tree) + units) * (p + 2) + basis * basis + POINTS * p) + 4 * space.inputs
 
 
-def _descent(tree: Tree, space: Space, layers: Layers, slots: int) -> Descent:
+def _descent(tree: Tree, space: Space, layers: Layers, slots: int, widest_described: int) -> Descent:
     """What nodes are settled and split with, for so many of them and the root."""
     units, widest, rows = len(layers.rectified), int(layers.width.max()), _most_rows(tree)
     p, tight = space.dimensions, _most_tight(tree, space)
     refutes = not space.in_inputs and space.inputs >= _REFUTED_INPUTS and p <= _REFUTED_DIMENSIONS
-    ahead = layers.width <= _AHEAD
+    ahead = layers.width <= widest_described
     ahead[0] = ahead[0] and space.inputs <= _FEW_INPUTS
     return Descent(
         layers=layers,
@@ -277,7 +278,7 @@ def _descent(tree: Tree, space: Space, layers: Layers, slots: int) -> Descent:
         refutes=refutes,
         outside=Outside.of(p, rows, _CUTS) if refutes else Outside.empty(),
         recalled=np.full((2 * units + 1 if refutes else 0, p), -1, dtype=np.int64),
-        values=zeros(2 * WIDE, POINTS),
+        values=zeros(2 * widest_described, POINTS),
         own_names=zeros(POINTS, kind=np.int64),
     )
 

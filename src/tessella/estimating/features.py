@@ -8,7 +8,7 @@ import numpy as np
 
 from tessella.cells.state import Layers
 from tessella.cells.vertex import POINTS
-from tessella.estimating.nodes import BOTH, OPEN, WIDE, Descent, evaluate
+from tessella.estimating.nodes import BOTH, OPEN, Descent, evaluate
 from tessella.kernel.functions import apart, compiled, inlined
 from tessella.kernel.record import Matrix, Record, Singles, Vector, Whole, zeros
 
@@ -175,7 +175,7 @@ def _describe_below(descent: Descent, describer: Describer, node: int, features:
     layers, nodes, values, sides = descent.layers, descent.nodes, descent.values, describer.sides
     own, known = nodes.layer[node], descent.primal.points.known[node]
     at = BASE + 2 * layers.width[own] + (layers.width[own - 1] if own else 0)
-    base, other, total, both = 0, WIDE, 0.0, 0
+    base, other, total, both = 0, len(values) // 2, 0.0, 0
     for layer in range(own + 1, len(layers.first)):
         _rectify(descent, node, layer - 1, base)
         cut = 0
@@ -227,7 +227,7 @@ def describe(descent: Descent, describer: Describer, node: int, features: Single
     widest = 0
     for deep in range(layer, len(layers.first)):
         widest = max(widest, layers.width[deep])
-    if widest <= WIDE:
+    if widest <= len(descent.values) // 2:
         _describe_points(descent, describer, node, features)
         _describe_below(descent, describer, node, features, dimensions)
         _describe_states(descent, node, features)

@@ -20,7 +20,7 @@ from tessella.numerics import GOAL, MARGIN, SHOWN
 BOTH = 2  # it has two signs
 OPEN = 3  # not known
 UNSURE = 4  # rounding hides it
-WIDE = 64  # units; points are not pushed through layers that have more
+WIDE = 64  # units; points are not pushed through layers that have more, if nothing else is said
 _FIRM = 8.0 * MARGIN  # of a row's size: how far on a side points must lie that others are made from
 
 
@@ -71,7 +71,7 @@ class Descent(Record):
     refutes: bool  # whether signs are refuted in the few dimensions of the first layer
     outside: Outside
     recalled: WholeMatrix  # per key: what was tight in the last refutation (rows as codes); the last one is for the next question
-    values: Matrix  # of units at a node's points
+    values: Matrix  # of units at a node's points: room for two layers, as wide as points are pushed through
     own_names: Whole  # of the child's points, while its parent's are in their place
     reused: int  # proofs that held in another cell
     crossed: int  # points made between others

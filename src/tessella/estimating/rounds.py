@@ -8,17 +8,17 @@ bets of `tessella.estimating.betting` are made.  Where the time ends within a ge
 import math
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from time import thread_time
 from typing import NamedTuple
 
 import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
 from tessella.errors import WorkerLost
-from tessella.estimating.descents import Batch, Descents, Shape
-from tessella.estimating.tilts import Tilts
+from tessella.estimating.contest import Contest, Kind, Turn, descents_of, kinds_for
+from tessella.estimating.descents import Batch, Descents
 from tessella.estimating.uniform import Drawn
-from tessella.estimating.values import Values
-from tessella.estimating.wide import WideDescents, is_wide
+from tessella.estimating.wide import WideDescents
 from tessella.kernel import meter
 from tessella.kernel.threads import single_threaded
 from tessella.network import Floats
@@ -34,7 +34,6 @@ _GUESS, _WIDE_GUESS = 200, 8  # rounds that are planned for before one was timed
 _FADE = 0.8  # of the longest time so far, with each task
 _QUEUE = 0.1  # seconds; shorter tasks are queued, so that nobody waits for them
 _OVERLOOKED = 0.01  # bits per unit that descents by points miss at most, as far as was measured: sides that are not found are hardly ever drawn
-_NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
 
 
 class Sample(NamedTuple):
@@ -54,6 +53,8 @@ class Sample(NamedTuple):
         How rounds descended: `"linear programs"` or `"points"`.
     uniform
         What descents brought, before the rounds, that reach every region with the same probability; None if there were none.
+    settled
+        How many rounds were made before that was chosen.
     """
 
     logarithms: Floats
@@ -63,13 +64,7 @@ class Sample(NamedTuple):
     overlooked: float = 0.0
     method: str = ""
     uniform: Drawn | None = None
-
-
-def descents_for(tree: Tree) -> Descents | WideDescents:
-    """Descents with the population that was best: a second node pays where the first layer is narrow."""
-    if is_wide(tree):
-        return WideDescents(tree)
-    return Descents(tree, population=2 if tree.walked.layers[0].units <= _NARROW else 1)
+    settled: int = 0
 
 
 class Task(NamedTuple):
@@ -83,25 +78,48 @@ class Task(NamedTuple):
         What the seeds of rounds are made from.
     theta
         What was learned from earlier rounds.
+    kind
+        How they descend.
     """
 
     first: int
     size: int
     base: int
     theta: Floats
+    kind: Kind
 
 
-def work(crew: Crew[Descents | WideDescents], key: str, tree: Tree, task: Task) -> tuple[Batch, int, int]:
-    """Make some rounds; also how many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on."""
-    with crew.lend(key, lambda: descents_for(tree)) as descents:
-        batch = descents.rounds(*task)
-        return batch, len(descents.answers), descents.answers.given_up
+class Done(NamedTuple):
+    """Some rounds that were made.
+
+    Parameters
+    ----------
+    batch
+        What they brought.
+    thin, undecided
+        How many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on.
+    seconds
+        The processor's time that they took.
+    """
+
+    batch: Batch
+    thin: int
+    undecided: int
+    seconds: float
+
+
+def work(crew: Crew[Descents | WideDescents], key: str, tree: Tree, task: Task) -> Done:
+    """Make some rounds."""
+    with crew.lend(f"{key} {task.kind}", lambda: descents_of(tree, task.kind)) as descents:
+        begun = thread_time()
+        batch = descents.rounds(task.first, task.size, task.base, task.theta)
+        return Done(batch, len(descents.answers), descents.answers.given_up, thread_time() - begun)
 
 
 _afar = Crew[Descents | WideDescents]()  # in a worker process: those of the trees it was last asked about
 
 
-def work_afar(key: str, tree: Tree, task: Task) -> tuple[Batch, int, int]:
+def work_afar(key: str, tree: Tree, task: Task) -> Done:
     """What a foreign executor is given; the number of the first round makes each call another one."""
     with single_threaded():
         return work(_afar, key, tree, task)
@@ -125,8 +143,7 @@ class Rounds:
     def __init__(self, tree: Tree, base: int, report: Callable[[Sample], None], clock: Callable[[], float] = meter.clock) -> None:
         """Nothing is known yet."""
         self._tree, self._base, self._report, self._clock = tree, base, report, clock
-        self._wide = is_wide(tree)
-        self._values = Tilts(len(tree.network.layers)) if self._wide else Values(Shape.of(tree))
+        self._contest = Contest(tree, timed=True)
         self._crew = Crew[Descents | WideDescents]()
         self._parts, self._planned = list[Floats](), list[Floats]()
         self._done, self._thin, self._undecided = 0, 0, 0
@@ -137,14 +154,15 @@ class Rounds:
         """What is there, in the order of the rounds."""
         empty = [np.zeros(0)]
         found = Sample(np.concatenate(self._parts or empty), np.concatenate(self._planned or empty), self._thin, self._undecided)
-        if self._wide:
-            return found._replace(overlooked=_OVERLOOKED * self._tree.units, method="points")
-        return found._replace(method="linear programs")
+        kind = self.best.kind
+        overlooked = _OVERLOOKED * self._tree.units if kind is Kind.POINTS else 0.0
+        method = "points" if kind is Kind.POINTS else "linear programs"
+        return found._replace(overlooked=overlooked, method=method, settled=self._contest.settled)
 
     @property
-    def theta(self) -> Floats:
-        """What was learned."""
-        return self._values.theta
+    def best(self) -> Turn:
+        """How rounds are best made, as far as is known, and by what they are best steered."""
+        return self._contest.leader
 
     def go(self, probes: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
         """Make rounds until there are enough, or the time is over; Ctrl-C ends it early, or the loss of an executor that brought something."""
@@ -166,7 +184,8 @@ class Rounds:
 
     def _loop(self, probes: int | None, deadline: float, executor: Executor, asked: int | None, *, afar: bool) -> Status:
         begun = self._clock()
-        guess = _WIDE_GUESS if self._wide else _GUESS
+        self._contest = Contest(self._tree, timed=probes is None)
+        guess = _GUESS if len(kinds_for(self._tree)) == 1 and self.best.kind is not Kind.POINTS else _WIDE_GUESS
         while True:
             now, done, workers = self._clock(), self._done, worker_count(asked, executor)
             most = math.inf if probes is None else probes - done
@@ -181,22 +200,31 @@ class Rounds:
                     planned = done + max(math.floor(most), 0)
                 if most < 1:
                     return Status.FINISHED
+            turn = self._contest.turn(done / planned if probes is not None else (now - begun) / max(deadline - begun, 1e-9))
             grown = max(_FIRST, int((_GROWTH - 1.0) * done))
-            wanted = max(int(min(grown, most)), 1)
+            wanted = max(int(min(grown, most, turn.most)), 1)
             if done and math.isfinite(deadline) and most < 1.5 * wanted:  # the last generation: no time to learn from it
                 wanted = max(int(most), 1)
-            self._generation(wanted, planned, deadline, Pending[tuple[int, int, float]](executor), workers, afar=afar)
+            self._generation(turn, wanted, planned, deadline, Pending[tuple[int, int, float]](executor), workers, afar=afar)
             if self._done == done:  # no further one would have ended in time
                 return Status.FINISHED
 
-    def _generation(  # noqa: PLR0913  who makes how many until when
-        self, wanted: int, planned: int, deadline: float, pending: Pending[tuple[int, int, float]], workers: int, *, afar: bool
+    def _generation(  # noqa: PLR0913, PLR0917  who makes how many until when
+        self,
+        turn: Turn,
+        wanted: int,
+        planned: int,
+        deadline: float,
+        pending: Pending[tuple[int, int, float]],
+        workers: int,
+        *,
+        afar: bool,
     ) -> None:
         """Make some rounds, keep those before the first that is missing, and learn."""
-        theta, first = self._values.theta.copy(), self._done
+        first = self._done
         step = max(1, min(_LONGEST, wanted // (2 * workers), int(_TASK / self._pace) if self._pace else 1))
         start, end = first, first + wanted
-        found = dict[int, Batch]()
+        found = dict[int, Done]()
         key = self._tree.network.fingerprint + domain_digest(self._tree.domain) if afar else ""
         try:
             while start < end or pending.labels:
@@ -205,7 +233,7 @@ class Rounds:
                 while start < end and fitting and len(pending.labels) < queue:
                     size = min(step, fitting, end - start)
                     label = (start, size, self._clock())
-                    task = Task(start, size, self._base, theta)
+                    task = Task(start, size, self._base, turn.theta, turn.kind)
                     if afar:
                         pending.submit(label, work_afar, key, self._tree, task)
                     else:
@@ -215,14 +243,14 @@ class Rounds:
                 if start < end and not fitting:
                     end = start
                     pending.cancel()
-                for (begin, size, submitted), (batch, thin, undecided) in pending.wait(_TICK):
-                    found[begin] = batch
+                for (begin, size, submitted), done in pending.wait(_TICK):
+                    found[begin] = done
                     self._longest = max(_FADE * self._longest, (self._clock() - submitted) / size)  # outliers fade
-                    self._thin, self._undecided = max(self._thin, thin), max(self._undecided, undecided)
+                    self._thin, self._undecided = max(self._thin, done.thin), max(self._undecided, done.undecided)
                 self._tell()
         finally:
             pending.cancel()
-            self._absorb(found, planned)
+            self._absorb(turn, found, planned)
 
     def _fitting(self, deadline: float, *, begun: bool) -> int:
         """How many rounds of a task would end in time, if they take as long as the longest of late; the first of all are made in any case."""
@@ -231,15 +259,16 @@ class Rounds:
         left = deadline - self._clock()
         return int(min(max(left, 0.0) / max(self._longest, 1e-9), _LONGEST))
 
-    def _absorb(self, found: dict[int, Batch], planned: int) -> None:
+    def _absorb(self, turn: Turn, found: dict[int, Done], planned: int) -> None:
         """Keep the rounds that follow each other, and learn from them."""
         while self._done in found:
-            batch = found.pop(self._done)
+            done = found.pop(self._done)
+            batch = done.batch
             self._parts.append(batch.logarithms)
             self._planned.append(np.full(len(batch.logarithms), float(planned)))
             self._done += len(batch.logarithms)
-            self._values.add(batch.records)
-        self._values.learn()
+            self._contest.take(turn, batch, done.seconds)
+        self._contest.end(turn)
 
     def _tell(self) -> None:
         now = meter.clock()

@@ -62,14 +62,15 @@ def _centre(sample: Sample) -> float:
     logarithms, uniform = sample.logarithms, sample.uniform
     if not len(logarithms) and uniform is not None:
         return log_mean(uniform.logarithms) / math.log(2.0)
-    return log_mean(logarithms[math.floor(_STILL * len(logarithms)) :]) / math.log(2.0)
+    still = max(math.floor(_STILL * len(logarithms)), min(sample.settled, len(logarithms) - 1))
+    return log_mean(logarithms[still:]) / math.log(2.0)
 
 
 def _measured(sample: Sample, confidence: float) -> tuple[tuple[float, float] | None, float]:
     """The interval that the spread of rounds suggests, and the relative standard error."""
     found, count = UNKNOWN, len(sample.logarithms)
     if count and sample.undecided <= _UNDECIDED * count:
-        found = spread(sample.logarithms, confidence, sample.overlooked)
+        found = spread(sample.logarithms[sample.settled :], confidence, sample.overlooked)
     return found.interval, math.expm1(min(math.log(2.0) * found.error, 700.0)) if found.interval else math.inf
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from tessella.answer import Answer
 from tessella.door import DomainLike, NetworkLike, enter
+from tessella.estimating.contest import descents_of
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
-from tessella.estimating.wide import WideDescents, is_wide
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel.threads import single_threaded
 from tessella.methods import Method
@@ -140,11 +140,12 @@ def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Exec
         return
     rounds = Rounds(tree, learning, lambda _: None)
     rounds.go(min(max(n // 4, _LEARN[0]), _LEARN[1]), math.inf, executor, None)
-    descents = WideDescents(tree) if is_wide(tree) else Descents(tree, population=1)
+    best = rounds.best
+    descents = descents_of(tree, best.kind, population=1)
     choice, behind_of = np.random.default_rng(drawing), dict[bytes, list[bytes]]()
     for number in range(n):
         with single_threaded():
-            logarithm, prefix, behind = descents.leaf(number, drawing, rounds.theta)
+            logarithm, prefix, behind = descents.leaf(number, drawing, best.theta)
         if behind and math.isfinite(logarithm):
             if isinstance(descents, Descents) and len(prefix) < tree.units:
                 if prefix not in behind_of:

@@ -1,0 +1,211 @@
+"""Which descents an estimate makes: a contest of kinds, and of predictions, that the least spread for the time wins.
+
+Which kind suits a network cannot be told from its sizes.  So where two kinds are possible, both are tried for the first part of the time, and the better one makes the rest of the rounds.  What counts
+is how far log X spreads, and what a round takes: with deviation s and n rounds the estimate of log N (`tessella.estimating.spread`) has about the variance (s^2 + c s^4 + d s^6) / n.
+
+Predictions of `tessella.estimating.shared` are on trial, too.  What was learned is tried in a few fresh rounds, and kept only if log X spreads no further than it did before.
+
+**Valid for the bets.**  All is chosen from earlier rounds, in the order of their numbers: given those, each round has the right mean.  Only with a time limit do choices depend on the clock (on how
+long *earlier* rounds took), and so on the machine.
+"""
+
+import math
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from tessella.estimating.descents import Batch, Descents, Records, Shape
+from tessella.estimating.nodes import WIDE
+from tessella.estimating.shared import SharedValues
+from tessella.estimating.tilts import Tilts
+from tessella.estimating.values import Values
+from tessella.estimating.wide import WideDescents, is_wide
+from tessella.network import Floats
+from tessella.partition.tree import Tree
+
+_NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
+_WIDEST = 512  # units; points are not pushed through wider layers
+_PROGRAMS = 64_000  # dimensions times units: beyond it, linear programs take too long beside points
+_CONTEST = 0.4  # part of the time after which the kind is chosen
+_FIRST = 8  # rounds by points, to begin with
+_TRIAL = 4  # rounds of a trial, to one that there was before
+_WORSE = 1.1  # how much further log X may spread in a trial, which has few rounds
+_LN2 = math.log(2.0)
+
+
+class Kind(StrEnum):
+    """How rounds descend, and what they learn."""
+
+    PROGRAMS = "linear programs"
+    SHARED = "linear programs, shared predictions"
+    POINTS = "points"
+
+
+class Turn(NamedTuple):
+    """How the next rounds are made.
+
+    Parameters
+    ----------
+    kind
+        How they descend.
+    theta
+        What they are steered by.
+    most
+        How many at most.
+    """
+
+    kind: Kind
+    theta: Floats
+    most: float = math.inf
+
+
+class Learner(Protocol):
+    """What learns from rounds."""
+
+    @property
+    def theta(self) -> Floats:
+        """What was learned."""
+        ...
+
+    def add(self, records: Records) -> None:
+        """Take in what a batch of rounds noted."""
+        ...
+
+    def learn(self) -> Floats:
+        """Fit."""
+        ...
+
+
+def kinds_for(tree: Tree) -> tuple[Kind, ...]:
+    """The kinds of descents that are worth a trial; small trees have one."""
+    first, widest = tree.network.layers[0].units, max(layer.units for layer in tree.network.layers)
+    programs = Kind.SHARED if WIDE < widest <= _WIDEST else Kind.PROGRAMS
+    if not is_wide(tree):
+        return (programs,)
+    if widest > _WIDEST or min(tree.domain.free_dim, first) * tree.units > _PROGRAMS:
+        return (Kind.POINTS,)
+    return (programs, Kind.POINTS)
+
+
+def descents_of(tree: Tree, kind: Kind, population: int | None = None) -> Descents | WideDescents:
+    """Descents of a kind, with the population that was best: a second node pays where the first layer is narrow."""
+    if kind is Kind.POINTS:
+        return WideDescents(tree)
+    if kind is Kind.SHARED:
+        return Descents(tree, population=1, widest=_WIDEST)
+    return Descents(tree, population=population or (2 if tree.walked.layers[0].units <= _NARROW else 1))
+
+
+def _learner(tree: Tree, kind: Kind) -> Learner:
+    if kind is Kind.POINTS:
+        return Tilts(len(tree.network.layers))
+    return SharedValues(Shape.of(tree, _WIDEST)) if kind is Kind.SHARED else Values(Shape.of(tree))
+
+
+class _Entrant:
+    """One kind, what it has learned, and how it did of late."""
+
+    def __init__(self, tree: Tree, kind: Kind) -> None:
+        self.kind, self.learner, self.validates = kind, _learner(tree, kind), kind is Kind.SHARED
+        self.done, self.seconds, self.deviation = 0, 0.0, math.inf
+        self._best, self._trying, self._lately = self.learner.theta.copy(), False, list[Floats]()
+
+    def turn(self) -> Turn:
+        """The next rounds: with what was learned, as a trial if that has not been seen to pay."""
+        if not self.validates:
+            return Turn(self.kind, self.learner.theta.copy())
+        if self._trying:
+            return Turn(self.kind, self.learner.theta.copy(), max(_FIRST, self.done // _TRIAL))
+        return Turn(self.kind, self._best)
+
+    def take(self, batch: Batch, seconds: float) -> None:
+        """Some rounds of this turn."""
+        self.done += len(batch.logarithms)
+        self.seconds += seconds
+        self._lately.append(batch.logarithms)
+        self.learner.add(batch.records)
+
+    def end(self, turn: Turn) -> None:
+        """The end of a turn: keep what it was steered by if that was good, and learn."""
+        made = np.concatenate(self._lately or [np.zeros(0)]) / _LN2
+        self._lately.clear()
+        found = made[np.isfinite(made)]
+        deviation = float(found.std(ddof=1)) if len(found) >= _FIRST else math.inf
+        if not self.validates:
+            self.deviation = deviation if math.isfinite(deviation) else self.deviation
+            self.learner.learn()
+        elif self._trying and not deviation <= _WORSE * self.deviation:
+            self._trying = False  # go on with what was better, and learn from these rounds later
+        elif math.isfinite(deviation):
+            self._best, self.deviation = turn.theta, deviation
+            if not self._trying:
+                self.learner.learn()
+            self._trying = not self._trying
+        else:
+            self.learner.learn()
+            self._trying = True
+
+    def score(self, *, timed: bool) -> float:
+        """The variance of an estimate from the rounds of one second."""
+        if not self.done or not math.isfinite(self.deviation):
+            return math.inf
+        square = self.deviation**2
+        cost = self.seconds / self.done if timed else 1.0
+        return cost * (square + _LN2**2 / 2.0 * square**2 + _LN2**4 / 6.0 * square**3)
+
+
+class Contest:
+    """Says how rounds are to be made, and learns from them.
+
+    Parameters
+    ----------
+    tree
+        Where to descend.
+    timed
+        Whether what rounds take counts; without a time limit answers must not depend on it.
+    """
+
+    def __init__(self, tree: Tree, *, timed: bool) -> None:
+        """Nothing is known yet."""
+        self._entrants = [_Entrant(tree, kind) for kind in kinds_for(tree)]
+        self._timed, self._chosen = timed, self._entrants[0] if len(self._entrants) == 1 else None
+        self.settled = 0  # rounds before the choice
+
+    def turn(self, share: float) -> Turn:
+        """How to make the next rounds.
+
+        Parameters
+        ----------
+        share
+            The part of the time, or of the rounds, that is over.
+        """
+        if self._chosen is not None:
+            return self._chosen.turn()
+        programs, points = self._entrants
+        if points.done < _FIRST:
+            return points.turn()._replace(most=_FIRST - points.done)
+        if share < _CONTEST:
+            return programs.turn()
+        self._chosen, self.settled = self._leader, programs.done + points.done
+        return self._chosen.turn()
+
+    def take(self, turn: Turn, batch: Batch, seconds: float) -> None:
+        """Some rounds of a turn, which took so many seconds of one processor."""
+        self._entrant(turn.kind).take(batch, seconds)
+
+    def end(self, turn: Turn) -> None:
+        """All rounds of a turn are there."""
+        self._entrant(turn.kind).end(turn)
+
+    @property
+    def leader(self) -> Turn:
+        """The best so far."""
+        return self._leader.turn()
+
+    @property
+    def _leader(self) -> _Entrant:
+        return self._chosen or min(reversed(self._entrants), key=lambda one: (one.score(timed=self._timed), -one.done))
+
+    def _entrant(self, kind: Kind) -> _Entrant:
+        return next(one for one in self._entrants if one.kind is kind)
