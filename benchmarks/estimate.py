@@ -23,11 +23,12 @@ import numpy as np
 
 import tessella
 from tessella.estimating.betting import bets, log_mean, lower_bound
+from tessella.estimating.contest import kinds_for
 from tessella.estimating.descents import Descents
-from tessella.estimating.rounds import Rounds, descents_for
+from tessella.estimating.rounds import Rounds
 from tessella.estimating.tilts import Tilts
 from tessella.estimating.values import Values
-from tessella.estimating.wide import WideDescents, is_wide
+from tessella.estimating.wide import WideDescents
 from tessella.kernel.threads import single_threaded
 from tessella.partition.tree import Tree
 
@@ -134,7 +135,7 @@ def large_row(sizes, seconds):
         if not wide and tree.units > 1000:  # minutes per probe
             cells.append("- | - | -")
             continue
-        descents = WideDescents(tree) if wide else descents_for(tree) if not is_wide(tree) else Descents(tree, population=1)
+        descents = WideDescents(tree) if wide else Descents(tree, population=1)
         learner, found, planned, start = (
             (Tilts(len(tree.network.layers)) if wide else Values(descents.shape)),
             [],
@@ -154,7 +155,7 @@ def large_row(sizes, seconds):
         lower = lower_bound(terms, bets(terms, np.array(planned), 0.95), 0.95) / BITS
         real = terms[np.isfinite(terms)] / BITS
         cells.append(f"{spent / len(terms):.3f} | {real.mean():.1f} +- {real.std():.1f} | {lower:.1f}")
-    kind = "point" if is_wide(tree) else "LP"
+    kind = "/".join(kinds_for(tree))
     print(f"| `{'-'.join(map(str, sizes))}` | {tree.units} | {' | '.join(cells)} | {kind} |", flush=True)
 
 

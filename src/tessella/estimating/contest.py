@@ -28,7 +28,8 @@ _NARROW = 8  # units of the first layer up to which two nodes are kept, and not 
 _WIDEST = 512  # units; points are not pushed through wider layers
 _PROGRAMS = 64_000  # dimensions times units: beyond it, linear programs take too long beside points
 _CONTEST = 0.4  # part of the time after which the kind is chosen
-_FIRST = 8  # rounds by points, to begin with
+_FIRST = 12  # rounds by points, to begin with
+_TELLING = 6  # rounds that tell how far log X spreads, roughly
 _TRIAL = 4  # rounds of a trial, to one that there was before
 _WORSE = 1.1  # how much further log X may spread in a trial, which has few rounds
 _LN2 = math.log(2.0)
@@ -131,7 +132,7 @@ class _Entrant:
         made = np.concatenate(self._lately or [np.zeros(0)]) / _LN2
         self._lately.clear()
         found = made[np.isfinite(made)]
-        deviation = float(found.std(ddof=1)) if len(found) >= _FIRST else math.inf
+        deviation = float(found.std(ddof=1)) if len(found) >= _TELLING else math.inf
         if not self.validates:
             self.deviation = deviation if math.isfinite(deviation) else self.deviation
             self.learner.learn()

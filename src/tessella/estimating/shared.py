@@ -23,12 +23,12 @@ from tessella.estimating.features import BASE
 from tessella.network import Floats
 from tessella.partition.tree import Integers
 
-_RIDGE = 1.0
-_FADE = 0.7  # of what was learned from earlier generations, with each new one: they descended by worse predictions
+_RIDGE = 4.0
+_FADE = 0.8  # of what was learned from earlier generations, with each new one: they descended by worse predictions
 Singles = npt.NDArray[np.float32]
 
 _PARTS, _ENDS = 64, 8  # a descent's: parts whose residuals are added up, and sums to its end
-_PART, _END = 0.4, 0.7  # weights: of each part, and of all sums to the end together
+_PART, _END = 0.4, 0.4  # weights: of each part, and of all sums to the end together
 
 
 class SharedValues:

@@ -33,7 +33,7 @@ _CHANCE = 0.02  # of entering any side that was not found, all units together
 
 
 def is_wide(tree: Tree) -> bool:
-    """Whether these descents give the better bound; where there are few units or few dimensions, linear programs and predictions do."""
+    """Whether these descents may give the better bound; where there are few units or few dimensions, linear programs and predictions do."""
     dimensions = min(tree.domain.free_dim, tree.walked.layers[0].units)
     return dimensions >= _DIMENSIONS and dimensions * tree.units > _WORK
 
