@@ -7,13 +7,12 @@ from typing import Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.groups import Printing, Reading, grouped
+from tessella.cli.groups import Machines, Printing, Reading, grouped
 from tessella.cli.later import brackets, drawing
 from tessella.cli.milp import app
 from tessella.cli.options import (
     Confidence,
     Seed,
-    Workers,
     check_least,
     check_output,
     end,
@@ -41,7 +40,7 @@ def analyze(  # noqa: PLR0913  one parameter per option
         ),
     ] = None,
     seed: Seed = 0,
-    workers: Workers = 0,
+    machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -63,9 +62,9 @@ def analyze(  # noqa: PLR0913  one parameter per option
 
         tessella analyze acasxu.onnx --property prop_1.vnnlib --mipbound
     """
-    check_least(workers=workers, seed=seed)
+    check_least(seed=seed)
     networks, shown = read_models(models, reading), printing.shown
-    options: dict[str, Any] = {"confidence": confidence, "mipbound": mipbound, "rng": seed, "workers": workers or None}
+    options: dict[str, Any] = {"confidence": confidence, "mipbound": mipbound, "rng": seed, **machines.given()}
     found = dict[str, tessella.Analysis]()
     for one in analysed(networks, where.needed, seconds=seconds, shown=shown, **options):
         if shown:
@@ -74,7 +73,7 @@ def analyze(  # noqa: PLR0913  one parameter per option
             typer.echo(brackets.quiet_line(one.found) + (f" {one.name}" if len(networks) > 1 else ""))
         found[one.name] = one.found
     _finish(found, [name for name in networks if name not in found], as_json=printing.as_json, quiet=printing.quiet)
-    end(interrupted=_interrupted(found))
+    end(interrupted=_interrupted(found), lost=any(each.status is Status.LOST for each in found.values()))
 
 
 def _interrupted(found: "dict[str, tessella.Analysis]") -> bool:
@@ -90,7 +89,7 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
         return
     ranking = None if left_out else ranking_of(found, short=not as_json)
     if as_json:
-        ended = Status.INTERRUPTED if _interrupted(found) else Status.FINISHED
+        ended = next((each.status for each in found.values() if each.status is not Status.FINISHED), Status.FINISHED)
         ranked = None if ranking is None else compared(ranking)
         drawing.print_json({"status": ended, "models": records, "left_out": left_out, "ranking": ranked})
     elif ranking and quiet:
@@ -99,7 +98,8 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
         drawing.console().print()
         brackets.print_ranking(ranking)
     if left_out:
-        typer.echo(f"Note: Ctrl-C came before {', '.join(left_out)}: not looked at, so there is no ranking.", err=True)
+        why = "Ctrl-C came" if _interrupted(found) else "the workers were lost"
+        typer.echo(f"Note: {why} before {', '.join(left_out)}: not looked at, so there is no ranking.", err=True)
 
 
 _DEMO = "demo/report.html"

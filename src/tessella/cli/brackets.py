@@ -12,8 +12,8 @@ from rich.text import Text
 
 from tessella.analysis.ranking import Comparison, Ranking, Verdict
 from tessella.analysis.result import LOADING, Analysis
-from tessella.cli.drawing import console, table
-from tessella.result import Side, Status, format_confidence, format_count, format_duration, maps, shown
+from tessella.cli.drawing import WHY, console, table
+from tessella.result import Side, format_confidence, format_count, format_duration, maps, shown
 
 _Tick = Callable[[Analysis], None]
 
@@ -80,8 +80,8 @@ def print_analysis(title: str, found: Analysis) -> None:
         out.print()
         out.print(_steps(found))
     out.print(f"\n{found.choices}".rstrip() + ("\n" if found.choices else "") + _footnote(found))
-    if found.status is Status.INTERRUPTED:
-        typer.echo("Note: stopped by Ctrl-C; this is what was known by then.", err=True)
+    if found.status in WHY:
+        typer.echo(f"Note: stopped by {WHY[found.status]}; this is what was known by then.", err=True)
 
 
 def _footnote(found: Analysis) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.groups import Commands, Printing, Ranges, Reading, Sureness, grouped
+from tessella.cli.groups import Commands, Machines, Printing, Ranges, Reading, Sureness, grouped
 from tessella.cli.later import drawing, unions
 from tessella.cli.options import (
     CheckpointOption,
@@ -17,7 +17,6 @@ from tessella.cli.options import (
     ProbesOption,
     Seconds,
     SecondsPerUnit,
-    Workers,
     check_least,
     end,
     refuse,
@@ -78,7 +77,7 @@ def upper(  # noqa: PLR0913  one parameter per option
         typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (default)."),
     ] = None,
     seconds_per_unit: SecondsPerUnit = 10.0,
-    workers: Workers = 0,
+    machines: Machines,
     count: Annotated[
         int | None, typer.Option("--count", metavar="N", help="The exact count, if known: shows how much of the gap is closed.")
     ] = None,
@@ -115,7 +114,7 @@ def upper(  # noqa: PLR0913  one parameter per option
     network = reading.network(model)
     domain = where.domain(network)
     chosen, shown = method or Method.MILP, printing.shown
-    found = None if domain is None else Ranges(chosen, seconds_per_unit).stability(network, domain, workers, shown=shown)
+    found = None if domain is None else Ranges(chosen, seconds_per_unit).stability(network, domain, machines, shown=shown)
     bounds = tessella.upper_bounds(network, domain, stability=found)
     closed = None if count is None else bounds.gap_closed(count)
     if printing.as_json:
@@ -165,7 +164,7 @@ def stability(  # noqa: PLR0913  one parameter per option
     model: Model,
     where: Where,
     ranges: Ranges,
-    workers: Workers = 0,
+    machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -183,7 +182,7 @@ def stability(  # noqa: PLR0913  one parameter per option
     """
     network = reading.network(model)
     domain = where.needed(network)
-    found = ranges.stability(network, domain, workers, shown=printing.shown)
+    found = ranges.stability(network, domain, machines, shown=printing.shown)
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     elif printing.quiet:
@@ -202,7 +201,7 @@ def count(  # noqa: PLR0913  one parameter per option
     seconds: Seconds = None,
     checkpoint: CheckpointOption = None,
     method: CountMethodOption = CountMethod.WALK,
-    workers: Workers = 0,
+    machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -228,7 +227,8 @@ def count(  # noqa: PLR0913  one parameter per option
     """
     network = reading.network(model)
     domains = where.all_needed(network)
-    check_least(workers=workers)
+    if method is CountMethod.MILP:
+        refuse("goes with --method walk", processes=machines.processes, cluster=machines.cluster)
     if checkpoint is not None and len(domains) > 1:
         msg = f"--checkpoint goes with one box, and there are {len(domains)}; choose one with --property-box"
         raise OptionError(msg)
@@ -237,19 +237,19 @@ def count(  # noqa: PLR0913  one parameter per option
         title = titled(model, network, domain)
         share = None if left is None else left / (len(domains) - number)
         with drawing.live_bracket(title, shown=shown) as tick:
-            options: dict[str, Any] = {"workers": workers or None, "checkpoint": checkpoint, "progress": tick, "method": method}
+            options: dict[str, Any] = {**machines.given(), "checkpoint": checkpoint, "progress": tick, "method": method}
             found.append(tessella.count(network, domain, seconds=share, **options))
         left = left and max(left - found[-1].seconds, _LEAST_SECONDS)
         if not printing.as_json:
             drawing.print_count(title, found[-1], quiet=printing.quiet)
         drawing.print_stop(found[-1], checkpoint)
-        if found[-1].status is Status.INTERRUPTED:
+        if found[-1].status in {Status.INTERRUPTED, Status.LOST}:
             break
     if len(domains) > 1:
         unions.finish(model, found, domains, as_json=printing.as_json, quiet=printing.quiet)
     elif printing.as_json:
         drawing.print_json({"model": model, **found[0].to_dict()})
-    end(interrupted=found[-1].status is Status.INTERRUPTED)
+    end(interrupted=found[-1].status is Status.INTERRUPTED, lost=found[-1].status is Status.LOST)
 
 
 @app.command()
@@ -261,6 +261,7 @@ def estimate(  # noqa: PLR0913  one parameter per option
     seconds: EstimateSeconds = None,
     probes: ProbesOption = None,
     sureness: Sureness,
+    machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -279,7 +280,7 @@ def estimate(  # noqa: PLR0913  one parameter per option
     """
     network = reading.network(model)
     domain = where.needed(network)
-    check_least(workers=sureness.workers, seed=sureness.seed)
+    check_least(seed=sureness.seed)
     shown = printing.shown
     title = titled(model, network, domain)
     with drawing.live_estimate(title, shown=shown) as tick:
@@ -290,14 +291,14 @@ def estimate(  # noqa: PLR0913  one parameter per option
             probes=probes,
             confidence=sureness.confidence,
             rng=sureness.seed,
-            workers=sureness.workers or None,
             progress=tick,
+            **machines.given(),
         )
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     else:
         drawing.print_estimate(title, found, quiet=printing.quiet)
-    end(interrupted=found.status is Status.INTERRUPTED)
+    end(interrupted=found.status is Status.INTERRUPTED, lost=found.status is Status.LOST)
 
 
 def _upper_of_widths(sizes: list[int], *, as_json: bool, quiet: bool) -> None:

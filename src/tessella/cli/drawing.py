@@ -47,6 +47,8 @@ from tessella.upper import UpperBounds
 
 Tick = Callable[[int, int], None]
 _PAUSE = 0.1  # seconds between updates of a line
+WHY = {Status.INTERRUPTED: "Ctrl-C", Status.LOST: "the loss of the workers"}
+_EARLY = frozenset({Status.TIME_LIMIT, *WHY})
 _LINES = 10  # repetitions shown at once
 _NUMBERS = re.compile(r"\[\n[-+.\deE,\s]+\]")  # a line break is never part of a string in JSON
 
@@ -194,7 +196,7 @@ def print_stop(found: Count, checkpoint: str | None) -> None:
     """Say on stderr why a count ended early, and how to go on."""
     if found.status is Status.FINISHED:
         return
-    why = "Ctrl-C" if found.status is Status.INTERRUPTED else "the time limit"
+    why = WHY.get(found.status, "the time limit")
     later = "the same command goes on from there" if checkpoint else "with --checkpoint FILE it could go on later"
     later = "--method walk is faster" if found.method is CountMethod.MILP else later
     typer.echo(f"Note: stopped by {why} before the end; {later}.", err=True)
@@ -217,11 +219,8 @@ def print_estimate(title: str, found: Estimate, *, quiet: bool) -> None:
     open_cells = f", {found.undecided:,} of them undecided and counted as 0" if found.undecided else ""
     probes = f"{found.probes:,} probe{'' if found.probes == 1 else 's'}" if found.probes else "count"
     out.print(f"\n{probes}{cells}{open_cells}, {found.seconds:,.2f} s. MAPS is log2 of the count.")
-    if found.status is Status.INTERRUPTED:
-        typer.echo("Note: stopped by Ctrl-C.", err=True)
-
-
-_EARLY = frozenset({Status.TIME_LIMIT, Status.INTERRUPTED})
+    if found.status in WHY:
+        typer.echo(f"Note: stopped by {WHY[found.status]}.", err=True)
 
 
 def percent(share: float) -> str:
@@ -261,7 +260,7 @@ def print_mipbounds(title: str, found: Sequence[MIPBound], *, quiet: bool) -> No
     )
     if any(each.status in _EARLY for each in found):
         out.print(
-            "That is so if the number of repetitions was fixed beforehand; here a time limit or Ctrl-C decided it, which the probability does not cover."
+            "That is so if the number of repetitions was fixed beforehand; here a time limit, Ctrl-C or a lost worker decided it, which the probability does not cover."
         )
     if network:
         out.print("APP-k is the mean of its MAPS and that of the Empirical upper bound: an approximation, which claims nothing.")
@@ -277,7 +276,7 @@ def _drawn_from(found: MIPBound, what: str) -> str:
 def print_early(found: MIPBound) -> None:
     """Say on stderr why repetitions ended early."""
     if found.status in _EARLY:
-        why = "Ctrl-C" if found.status is Status.INTERRUPTED else "the time limit"
+        why = WHY.get(found.status, "the time limit")
         typer.echo(f"Note: XOR-{found.parity_size} was ended by {why} after {found.repetitions} repetitions.", err=True)
 
 

@@ -1,6 +1,8 @@
 """Options that belong together: a command takes a group of them as one value, and a person types them one by one."""
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -13,6 +15,7 @@ from tessella.cli.later import drawing
 from tessella.cli.options import (
     AsJson,
     AtOption,
+    ClusterOption,
     Confidence,
     DataOption,
     Debug,
@@ -20,6 +23,7 @@ from tessella.cli.options import (
     LabelsOption,
     MethodOption,
     OutputName,
+    ProcessesOption,
     Quiet,
     ReluOutput,
     SecondsPerUnit,
@@ -28,11 +32,15 @@ from tessella.cli.options import (
     SliceOption,
     ThroughOption,
     Workers,
+    check_least,
     read_examples,
     read_network,
     read_slice,
 )
+from tessella.errors import OptionError
+from tessella.executors import hired, is_address
 from tessella.methods import Method
+from tessella.processes import Processes
 
 if TYPE_CHECKING:
     from tessella.domain import Domain
@@ -85,7 +93,7 @@ def _without_types(options: Iterable[Any]) -> Iterable[Any]:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """The same command, with the options of its groups as parameters of its own, as Typer needs them."""
+    """The same command, with the options of its groups as parameters of its own, as Typer needs them; machines are let go at its end."""
     groups, own = dict[str, type[Any]](), list[Parameter]()
     for name, parameter in signature(command).parameters.items():
         if is_dataclass(parameter.annotation):
@@ -99,7 +107,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         made = {
             name: group(**{option.name: given.pop(option.name) for option in fields(group)}) for name, group in groups.items()
         }
-        command(**given, **made)
+        try:
+            command(**given, **made)
+        finally:
+            for group in made.values():
+                if isinstance(group, Machines):
+                    group.let_go()
 
     changed: Any = run
     changed.__signature__ = Signature(own)
@@ -167,18 +180,18 @@ class Ranges:
     method: MethodOption = Method.MILP
     seconds_per_unit: SecondsPerUnit = 10.0
 
-    def stability(self, network: "Network", domain: "Domain", workers: int, *, shown: bool) -> "Stability":
+    def stability(self, network: "Network", domain: "Domain", machines: "Machines", *, shown: bool) -> "Stability":
         """Which units are stable, shown while it is found; Ctrl-C ends with what is proved so far."""
-        with drawing.pool(workers) as threads, drawing.progress_bar("bounding units", shown=shown) as tick:
+        with machines.pool() as pool, drawing.progress_bar("bounding units", shown=shown) as tick:
             found = tessella.stability(
-                network, domain, method=self.method, seconds_per_unit=self.seconds_per_unit, executor=threads, progress=tick
+                network, domain, method=self.method, seconds_per_unit=self.seconds_per_unit, executor=pool, progress=tick
             )
         drawing.print_note(found)
         return found
 
-    def to_go_on_with(self, network: "Network", domain: "Domain", workers: int, *, shown: bool) -> "Stability":
+    def to_go_on_with(self, network: "Network", domain: "Domain", machines: "Machines", *, shown: bool) -> "Stability":
         """The same, as a first step of something longer: Ctrl-C ends all of it."""
-        found = self.stability(network, domain, workers, shown=shown)
+        found = self.stability(network, domain, machines, shown=shown)
         if found.bounds.interrupted:
             raise KeyboardInterrupt
         return found
@@ -186,11 +199,56 @@ class Ranges:
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """How sure a probable bound shall be, its random numbers, and who works."""
+    """How sure a probable bound shall be, and its random numbers."""
 
     confidence: Confidence = 0.95
     seed: Seed = 0
+
+
+@dataclass
+class Machines:
+    """Who works: threads, processes, or a cluster."""
+
     workers: Workers = 0
+    processes: ProcessesOption = None
+    cluster: ClusterOption = None
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together; nobody is asked to work yet."""
+        self._stack, self._executor = ExitStack(), cast("Executor | None", None)
+        check_least(workers=self.workers)
+        if self.processes is not None:
+            check_least(1, processes=self.processes)
+        if self.processes is not None and self.cluster is not None:
+            msg = "give either --processes, of this machine, or --cluster, not both"
+            raise OptionError(msg)
+        if self.workers and (self.processes is not None or self.cluster is not None):
+            msg = f"--workers is the number of threads, without --{'cluster' if self.processes is None else 'processes'}; leave one of them out"
+            raise OptionError(msg)
+        if self.cluster is not None and not is_address(self.cluster):
+            msg = f"--cluster takes the address of a Dask scheduler, such as tcp://host:8786; got {self.cluster!r:.60}"
+            raise OptionError(msg)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether others than threads work."""
+        return self.processes is not None or self.cluster is not None
+
+    def given(self) -> dict[str, Any]:
+        """The options of a verb; those who work are there from the first call on."""
+        if self._executor is None and self.processes is not None:
+            self._executor = self._stack.enter_context(Processes(self.processes))
+        elif self._executor is None and self.cluster is not None:
+            self._executor = self._stack.enter_context(hired(self.cluster))
+        return {"executor": self._executor, "workers": self.workers or None}
+
+    def pool(self) -> AbstractContextManager["Executor | None"]:
+        """Where the units of a layer are bounded side by side."""
+        return nullcontext(self.given()["executor"]) if self.elsewhere else drawing.pool(self.workers)
+
+    def let_go(self) -> None:
+        """Nobody is needed any more."""
+        self._stack.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import typer
 
 import tessella
 from tessella.cli.commands import app
-from tessella.cli.groups import Printing, Ranges, Reading, grouped
+from tessella.cli.groups import Machines, Printing, Ranges, Reading, grouped
 from tessella.cli.later import drawing
 from tessella.cli.options import (
     Confidence,
@@ -21,8 +21,6 @@ from tessella.cli.options import (
     Seed,
     SolverOption,
     Variables,
-    Workers,
-    check_least,
     check_output,
     end,
     read_solver,
@@ -61,7 +59,7 @@ def mipbound(  # noqa: PLR0913  one parameter per option
     solver: SolverOption = None,
     ranges: Ranges,
     seed: Seed = 0,
-    workers: Workers = 0,
+    machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -82,13 +80,11 @@ def mipbound(  # noqa: PLR0913  one parameter per option
     from tessella.solvers.reading import is_problem  # noqa: PLC0415
 
     sizes, shown = whole_numbers(trials.parity_size, "--parity-size"), printing.shown
-    check_least(workers=workers)
     given: dict[str, Any] = {
         "confidence": trials.confidence,
         "repetitions": trials.repetitions,
         "seconds": trials.seconds,
         "rng": seed,
-        "workers": workers or None,
         "solver": read_solver(solver),
     }
     if is_problem(model):
@@ -100,20 +96,20 @@ def mipbound(  # noqa: PLR0913  one parameter per option
         network = reading.network(model)
         domain = where.needed(network)
         title = titled(model, network, domain)
-        known = ranges.to_go_on_with(network, domain, workers, shown=shown)
+        known = ranges.to_go_on_with(network, domain, machines, shown=shown)
         bound = partial(tessella.mipbound, network, domain, stability=known, **given)
     found = list[tessella.MIPBound]()
     for size in sizes:
         with drawing.live_repetitions(title, shown=shown) as tick:
-            found.append(bound(parity_size=size, progress=tick))
-        if found[-1].status is Status.INTERRUPTED:
+            found.append(bound(parity_size=size, progress=tick, **machines.given()))
+        if found[-1].status in {Status.INTERRUPTED, Status.LOST}:
             break
     if printing.as_json:
         drawing.print_json({"model": model, "bounds": [each.to_dict() for each in found]})
     else:
         drawing.print_mipbounds(title, found, quiet=printing.quiet)
     drawing.print_early(found[-1])
-    end(interrupted=found[-1].status is Status.INTERRUPTED)
+    end(interrupted=found[-1].status is Status.INTERRUPTED, lost=found[-1].status is Status.LOST)
 
 
 @app.command()
@@ -124,7 +120,7 @@ def export(  # noqa: PLR0913  one parameter per option
     output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .mps or .lp file (or .gz) to write.")],
     where: Where,
     ranges: Ranges,
-    workers: Workers = 0,
+    machines: Machines,
     reading: Reading,
     outputs: Annotated[
         bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
@@ -146,7 +142,7 @@ def export(  # noqa: PLR0913  one parameter per option
     check_output(output, _FORMATS)
     network = reading.network(model)
     domain = where.needed(network)
-    found = ranges.to_go_on_with(network, domain, workers, shown=not quiet)
+    found = ranges.to_go_on_with(network, domain, machines, shown=not quiet)
     formulation = formulate(
         network, domain, found.bounds, positivity=not outputs, valid_inequalities=not no_cuts, outputs=outputs
     )

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tessella.slicing import Slice
     from tessella.solvers.base import LazySolver
 
-STOPPED = 130
-"""The exit code of what Ctrl-C ended, as shells have it."""
+FAILED, STOPPED = 1, 130
+"""The exit codes of what could not be ended, and of what Ctrl-C ended, as shells have it."""
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors file.", show_default=False)
@@ -157,6 +157,19 @@ Variables = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same answer.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads to use; 0 for all cores.")]
+ProcessesOption = Annotated[
+    int | None,
+    typer.Option("--processes", metavar="N", help="Use so many processes of this machine, and no threads.", show_default=False),
+]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Use the Dask cluster whose scheduler listens there: tcp://host:8786.",
+        show_default=False,
+    ),
+]
 ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer only.")]
@@ -286,10 +299,10 @@ def check_output(path: str, formats: tuple[str, ...]) -> None:
             raise unwritable(path, OSError(number, os.strerror(number)))
 
 
-def end(*, interrupted: bool) -> None:
-    """End with the exit code of Ctrl-C if that came before the end."""
-    if interrupted:
-        raise typer.Exit(STOPPED)
+def end(*, interrupted: bool, lost: bool = False) -> None:
+    """End with the exit code of Ctrl-C if that came before the end, or of a failure if the workers were lost."""
+    if interrupted or lost:
+        raise typer.Exit(STOPPED if interrupted else FAILED)
 
 
 def whole_numbers(text: str, option: str) -> list[int]:

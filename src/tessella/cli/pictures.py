@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.groups import Cut, Examples, Printing, Reading, Sureness, grouped
+from tessella.cli.groups import Cut, Examples, Machines, Printing, Reading, Sureness, grouped
 from tessella.cli.later import brackets, drawing
 from tessella.cli.options import (
     Model,
@@ -115,6 +115,7 @@ def report(  # noqa: PLR0913  one parameter per option
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show no more regions than this.")] = 20_000,
     where: Where,
     sureness: Sureness,
+    machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -140,9 +141,9 @@ def report(  # noqa: PLR0913  one parameter per option
     networks, shown, given = read_models(models, reading), printing.shown, examples.given()
     chosen = {name: cut.slice(network, where.or_unit_cube(network)) for name, network in networks.items()}
     check_least(1, limit=limit)
-    check_least(seed=sureness.seed, workers=sureness.workers)
+    check_least(seed=sureness.seed)
     pasts = {name: pages.Provenance.of(name, ("tessella", *sys.argv[1:])) for name in networks}
-    options: dict[str, Any] = {"confidence": sureness.confidence, "rng": sureness.seed, "workers": sureness.workers or None}
+    options: dict[str, Any] = {"confidence": sureness.confidence, "rng": sureness.seed, **machines.given()}
     done, explorers = list[One](), dict[str, pages.Explorer]()
     for one in analysed(networks, where.or_unit_cube, seconds=seconds, shown=shown, **options):
         with drawing.progress_line("regions on the slice", shown=shown) as tick:
@@ -165,7 +166,7 @@ def report(  # noqa: PLR0913  one parameter per option
         _tell_report(done, explorers, ranking)
         _tell_domain(first.domain, where)
         typer.echo(f"{output}: {_size(output)}; open it in a browser")
-    end(interrupted=done[-1].found.status is Status.INTERRUPTED)
+    end(interrupted=done[-1].found.status is Status.INTERRUPTED, lost=done[-1].found.status is Status.LOST)
 
 
 def _tell_report(done: "list[One]", explorers: "dict[str, Explorer]", ranking: "tessella.Ranking | None") -> None:

@@ -49,7 +49,7 @@ def analysed(  # noqa: PLR0913  what is asked
     shown: bool,
     **options: Any,
 ) -> Iterator[One]:
-    """Analyse one after the other in a given time for all; Ctrl-C ends with the one that it came in."""
+    """Analyse one after the other in a given time for all; Ctrl-C, or the loss of the workers, ends with the one that it came in."""
     sure = 1.0 - (1.0 - confidence) / len(networks)  # so that all bounds hold at once with the confidence asked for
     left = seconds
     for number, (name, network) in enumerate(networks.items()):
@@ -60,7 +60,7 @@ def analysed(  # noqa: PLR0913  what is asked
             found = tessella.analyze(network, domain, seconds=share, confidence=sure, progress=tick, **options)
         left = max(left - found.seconds, 1e-3)
         yield One(name, domain, title, found)
-        if found.status is Status.INTERRUPTED:
+        if found.status is not Status.FINISHED:
             return
 
 
