@@ -56,9 +56,10 @@ def draw(tracker: tessella.Tracker, errors: list[float], path: str) -> None:
     left.annotate(
         f"{last.mean:,} in the end, of a network that was trained\nwith batches and another loss than the gallery's",
         (last.epoch, last.mean),
-        xytext=(-12, -34),
-        textcoords="offset points",
+        xytext=(0.98, 0.55),
+        textcoords="axes fraction",
         ha="right",
+        va="center",
         fontsize="small",
         color="#3b5bdb",
         arrowprops={"arrowstyle": "-", "color": "#3b5bdb"},

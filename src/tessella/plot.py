@@ -180,7 +180,8 @@ def bracket(analyses: Analysis | Iterable[Analysis], *, names: Sequence[str] | N
         ncols=2,
         columnspacing=3.0,
         handletextpad=0.9,
-        labelspacing=0.7,
+        labelspacing=0.9,
+        markerscale=0.75,
         frameon=False,
         fontsize="small",
     )
@@ -349,5 +350,6 @@ def _bar(axes: Axes, place: float, one: Analysis) -> None:
         axes.plot(
             [maps(one.probable_lower)], [place], "|", color=_STATES[0], markersize=17, markeredgewidth=2.5, label=sure, zorder=3
         )
-    if one.mean is not None:
+    if one.mean is not None and one.maps_interval is not None:
+        axes.plot(one.maps_interval, [place, place], color=_STATES[2], linewidth=1.5, zorder=3.5)
         axes.plot([maps(one.mean)], [place], "o", color=_STATES[2], markersize=6, label="estimate", zorder=4)
