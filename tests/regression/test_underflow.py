@@ -83,3 +83,11 @@ def test_tiny_and_huge_layers(seed, inputs, powers, reach):
         seen = look(verb, hunt)
         assert seen is None or seen.wrong is None, f"{verb}: {seen.wrong}"
         assert seen is None or not seen.missed, verb
+
+
+def test_what_underflowed_times_what_is_small():
+    """Linear bounds: what was lost of products, times a reach below 1, was 0 again, and a positive unit called inactive."""
+    case = case_of([([[1e-107]], [1e-107]), ([[1e-145]], [0.0]), ([[1e-241]], [0.0])], -0.5, 1.0)
+    check(case, ("stability", "count", "regions"))
+    bounds = tessella.stability(case.network, case.domain, method="linear").bounds
+    assert bounds.lower[2][0] <= 0.0 < bounds.upper[2][0]

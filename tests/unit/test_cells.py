@@ -154,8 +154,14 @@ def test_three_lines_around_a_triangle():
 
 def test_three_lines_through_a_point():
     tree = single([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0.25, 0.25, 0.5])
-    assert walked(tree).thin
+    assert not walked(tree).thin  # residues prove that the third one passes through the corner of the others
     assert counted(tree) == 6
+
+
+def test_four_planes_through_a_point():
+    tree = single([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]], [0.25, 0.25, 0.25, 0.75])
+    assert walked(tree).thin
+    assert counted(tree) == 14
 
 
 def test_hyperplanes_through_corners_of_the_box():
@@ -176,7 +182,7 @@ def test_domains_with_inequalities():
     lines = [[1.0, 0.0], [0.0, 1.0]], [-0.25, -0.25]
     triangle = Polytope([[1.0, 1.0]], [1.0], Box(0.0, 1.0, dim=2))
     assert walked(single(*lines, triangle)).regions == 4
-    assert walked(single(*lines, Polytope([[1.0, 1.0]], [0.5], Box(0.0, 1.0, dim=2)))).thin  # they meet on its edge
+    assert walked(single(*lines, Polytope([[1.0, 1.0]], [0.5], Box(0.0, 1.0, dim=2)))).regions == 3  # they meet on its edge
     assert counted(single(*lines, Polytope([[1.0, 1.0]], [0.5], Box(0.0, 1.0, dim=2)))) == 3
     assert walked(single(*lines, Polytope([[1.0, 1.0]], [0.4], Box(0.0, 1.0, dim=2)))).regions == 3
     assert walked(single(*lines, Polytope([[1.0, 1.0], [0.0, 0.0]], [9.0, 1.0], Box(0.0, 1.0, dim=2)))).regions == 4

@@ -142,7 +142,7 @@ def test_units_with_one_sign_are_settled_and_composed(rng, dim):
     walk = at_root(tree)
     layers, cells, path, work = walk.layers, walk.cells, walk.path, walk.work
     enter(0, layers, cells, path, work)
-    decide(0, layers, cells, path, work)
+    decide(0, layers, cells, walk.planes, path, work, walk.residues)
     weight, bias = tree.network.layers[0].dense(), tree.network.layers[0].bias
     values = weight @ corners(walk).T + bias[:, None]
     cuts = (values.min(axis=1) < 0.0) & (values.max(axis=1) > 0.0)
@@ -185,7 +185,7 @@ def test_parts_of_a_cell_by_sections(rng, dim):
         tree = random_tree(rng, dim, [count])
         walk = at_root(tree)
         enter(0, walk.layers, walk.cells, walk.path, walk.work)
-        decide(0, walk.layers, walk.cells, walk.path, walk.work)
+        decide(0, walk.layers, walk.cells, walk.planes, walk.path, walk.work, walk.residues)
         if walk.cells.undecided[0]:
             assert count_parts(0, walk.cells, walk.path, walk.sections, walk.sides) == Exact(tree).count(b"")
 
@@ -195,7 +195,7 @@ def test_lines_through_one_point_are_not_counted_by_sections():
     walk = at_root(tree)
     walk.cells.apex[0] = 0
     enter(0, walk.layers, walk.cells, walk.path, walk.work)
-    decide(0, walk.layers, walk.cells, walk.path, walk.work)
+    decide(0, walk.layers, walk.cells, walk.planes, walk.path, walk.work, walk.residues)
     assert count_parts(0, walk.cells, walk.path, walk.sections, walk.sides) == -1
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
+from tessella.counting.thin import settle
 from tessella.counting.walkers import walk_for, walker_for
 from tessella.errors import OptionError, SolverError, WorkerLost
 from tessella.kernel import meter
@@ -81,10 +82,11 @@ class Workers:
         if not task.thin:
             with self._walkers.lend(key, lambda: walker_for(tree)) as walker:
                 return walker.advance(task.nodes, task.seconds, task.stop)
-        end = meter.clock() + task.seconds
-        with self._settlers.lend(key, lambda: Settler(tree, self._bound)) as settler:
-            found = settler.settle(task.thin, lambda: task.stop.asked or meter.clock() > end)
-        return Found(found.regions, (), found.waiting, found.cells)
+        with (
+            self._settlers.lend(key, lambda: Settler(tree, self._bound)) as settler,
+            self._walkers.lend(key, lambda: walker_for(tree)) as walker,
+        ):
+            return settle(task.thin, settler, walker, task.seconds, task.stop)
 
 
 _afar = Workers()  # in a worker process: those of the trees it was last asked about

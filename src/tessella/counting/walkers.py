@@ -50,9 +50,9 @@ class Walk:
         """The class of its walkers; its module loads the compiler."""
         match self.cells:
             case Cells.VERTICES:
-                from tessella.vertices.walker import Vertices  # noqa: PLC0415
+                from tessella.counting.by_vertices import ByVertices  # noqa: PLC0415
 
-                return Vertices
+                return ByVertices
             case Cells.POINTS:
                 from tessella.counting.by_points import ByPoints  # noqa: PLC0415
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tessella.domain import Polytope
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.kernel.program import EMPTY, Basis, Program
+from tessella.kernel.program import EMPTY, Basis, Outcome, Program
 from tessella.methods import Method
 from tessella.network import Floats, Layer, Mask
 from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
@@ -230,8 +230,13 @@ class _Walk:
         frame.basis = found.basis
         if found.bound <= none:
             return None
-        sure = found.bound + constant > frame.strict[unit]
+        sure = self._is_shown(frame, found, float(normal @ found.x) + constant - frame.strict[unit])
         return found.x if sure or self._exact.exists(prefix + bytes([state])) else None
+
+    def _is_shown(self, frame: _Frame, found: Outcome, above: float) -> bool:
+        """Whether a linear program's point shows that a side is there: it lies clearly on it, and behind no wall by as much."""
+        behind = max((frame.low - found.rows).max(initial=0.0), (found.rows - frame.high).max(initial=0.0))
+        return above > behind
 
 
 def _part(cell: _Cell, frame: _Frame, prefix: bytes, active: Mask, point: Floats) -> _Cell:

@@ -15,6 +15,8 @@ from tessella.partition.tree import Tree
 if TYPE_CHECKING:
     from tessella.partition.exact import Exact
 
+FEW = 16  # regions below a prefix, at most, that exact arithmetic counts in one go
+
 
 class Settled(NamedTuple):
     """What settling brought.
@@ -70,7 +72,7 @@ class Settler:
 
     tree: Tree
     bound: LocalBound | None = None
-    split_above: int = 16
+    split_above: int = FEW
     most_cells: int | None = None
     given_up: int = 0
     _cells: int = field(default=0, init=False)
@@ -85,6 +87,11 @@ class Settler:
     def renew(self) -> None:
         """From now on, count cells anew, and those that were given up."""
         self._cells = self.given_up = 0
+
+    def holds_few(self, prefix: bytes) -> bool:
+        """Whether no more regions can lie below a prefix than are counted in one go."""
+        self.bound = self.bound or LocalBound(self.tree)
+        return self.bound(prefix) <= self.split_above
 
     def settle(self, prefixes: Sequence[bytes], stopped: Callable[[], bool] = _never) -> Settled:
         """Count the regions below prefixes until all are settled, no further cell may be looked at, or it is stopped.

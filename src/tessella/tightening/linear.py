@@ -111,14 +111,17 @@ def linear(
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A layer to substitute, with what is known of its units: how large their outputs are, and the sums that make their preactivations."""
+    """A layer to substitute, with what is known of its units: how large their outputs are, and the sums that make their preactivations.
+
+    What underflows is at most `most` times what is lost of products with a number of at least `least`.
+    """
 
     layer: Layer
     line: Lines
     largest: Floats
-    reach: float
     inner: Floats
-    smallest: float
+    most: float
+    least: float
 
 
 def _steps(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> list[_Step]:
@@ -131,9 +134,18 @@ def _steps(network: Network, box: Box, known: list[tuple[Floats, Floats]]) -> li
         largest = np.maximum(np.abs(low), np.abs(high)) * np.maximum(most, 1.0)
         reach = np.maximum(np.abs(box.lower), np.abs(box.upper)) if number == 0 else _reach(network, known, number - 1)
         inner = np.asarray(abs(layer.weight) @ reach) + np.abs(layer.bias)
-        sizes = np.abs(layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data)
-        steps.append(_Step(layer, line, largest, float(reach.sum()), inner, float(sizes.min(initial=np.inf, where=sizes > 0.0))))
+        inner = inner + lost(layer.inputs, layer.weight, reach)
+        weight = layer.weight if isinstance(layer.weight, np.ndarray) else layer.weight.data
+        offsets = line.upper_slope, line.upper_offset, line.lower_slope, line.lower_offset
+        least = min(map(_least, (weight, layer.bias, inner, largest, *offsets)))
+        steps.append(_Step(layer, line, largest, inner, 8.0 * (1.0 + float(reach.sum() + largest.sum())), least))
     return steps[::-1]
+
+
+def _least(values: Floats) -> float:
+    """The smallest size of a number that is not 0; 1 if there is none, or it is larger."""
+    sizes = np.abs(values)
+    return float(sizes.min(initial=1.0, where=sizes > 0.0))
 
 
 def _upper(steps: list[_Step], box: Box, coefficients: Floats, constant: Floats) -> Floats:
@@ -144,19 +156,13 @@ def _upper(steps: list[_Step], box: Box, coefficients: Floats, constant: Floats)
         positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
         constant = constant + positive @ line.upper_offset
         error = error + gamma(layer.units) * (np.abs(coefficients) @ (line.upper_offset + largest) + np.abs(constant))
-        error = error + lost(layer.units, coefficients, line.upper_slope) * largest.sum()
-        error = error + lost(layer.units, coefficients, line.upper_offset)
         if not layer.is_plain:
             constant = constant + negative @ line.lower_offset
             error = error + gamma(layer.units) * (np.abs(coefficients) @ np.abs(line.lower_offset) + np.abs(constant))
-            error = error + lost(layer.units, coefficients, line.lower_slope) * largest.sum()
-            error = error + lost(layer.units, coefficients, line.lower_offset)
         slopes = positive * line.upper_slope + negative * line.lower_slope
         constant = constant + slopes @ layer.bias
         error = error + gamma(layer.units) * (np.abs(slopes) @ step.inner + np.abs(constant))
-        error = error + lost(layer.units, slopes, layer.bias)
-        if np.isfinite(step.smallest):  # else it reads nothing
-            error = error + lost(layer.units, slopes, step.smallest) * step.reach
+        error = error + step.most * (lost(layer.units, coefficients, step.least) + lost(layer.units, slopes, step.least))
         coefficients = np.asarray(slopes @ layer.weight)
     positive, negative = np.maximum(coefficients, 0.0), np.minimum(coefficients, 0.0)
     reach = np.maximum(np.abs(box.lower), np.abs(box.upper))

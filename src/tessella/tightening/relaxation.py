@@ -36,10 +36,10 @@ class Affine:
         size = np.abs(self.coefficients) @ reach + np.abs(self.constant)
         coefficients = np.asarray(layer.weight @ self.coefficients)
         constant = np.asarray(layer.weight @ self.constant) + layer.bias
-        error = abs(layer.weight) @ (self.error + gamma(layer.inputs) * size) + gamma(layer.inputs) * np.abs(layer.bias)
-        tiny = lost(layer.inputs, layer.weight, self.coefficients) * float(reach.sum()) + lost(
-            layer.inputs, layer.weight, self.constant
-        )
+        doubt = self.error + gamma(layer.inputs) * size + lost(len(reach), self.coefficients, reach)
+        error = abs(layer.weight) @ doubt + gamma(layer.inputs) * np.abs(layer.bias)
+        tiny = lost(layer.inputs, layer.weight, self.coefficients) * (1.0 + float(reach.sum()))
+        tiny += lost(layer.inputs, layer.weight, self.constant) + lost(layer.inputs, layer.weight, doubt)
         return Affine(coefficients, constant, np.asarray(error) + tiny)
 
 

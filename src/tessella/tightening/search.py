@@ -160,7 +160,8 @@ class Search:
         output = relaxation.scale[relaxation.variables] * outcome.x[relaxation.variables]
         gap = np.where(states == 0, np.minimum(above, output), 0.0)
         gap = np.where(gap > _CLOSE * relaxation.scale[relaxation.variables], gap, 0.0)
-        price = np.maximum(outcome.multipliers[under + 1], 0.0) / relaxation.norms[under + 1]
-        score = gap * price if (gap * price).any() else gap
+        with np.errstate(over="ignore", invalid="ignore"):  # what a gap costs only says what is looked at first
+            costs = np.nan_to_num(gap * (np.maximum(outcome.multipliers[under + 1], 0.0) / relaxation.norms[under + 1]))
+        score = costs if costs.any() else gap
         best = int(np.argmax(score))
         return best if score[best] > 0.0 else -1

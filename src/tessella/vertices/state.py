@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tessella.cells.residues import Residues
 from tessella.kernel.record import ByteMatrix, Bytes, Cube, Matrix, Record, Vector, Whole, WholeMatrix, aligned, zeros
 
 WALLS = 62  # of one cell: bits of a number that stays positive
@@ -162,6 +163,8 @@ class Work(Record):
     counts: Matrix  # [2, unit]: how much the error of a unit counts in a row; one line for each of two layers
     order: Whole  # [corner]: as they follow each other around a polygon
     angles: Vector
+    layers: Whole  # of two walls, and which of its units, or of the domain's walls
+    names: Whole
     low: float  # the least value of the first unit that waits
     high: float  # its largest
     exact: float  # and how exact they are
@@ -180,14 +183,15 @@ class Walk(Record):
     sides: Sides
     sections: Sections
     work: Work
+    residues: Residues
 
 
-def new_walk(layers: Layers, dim: int, inequalities: int, drawn: int) -> Walk:
+def new_walk(layers: Layers, residues: Residues, dim: int, inequalities: int, drawn: int) -> Walk:
     """Memory for a walk over the cells of a network; the root is not there yet.
 
     Parameters
     ----------
-    layers
+    layers, residues
         The network.
     dim
         How many free inputs there are.
@@ -252,7 +256,10 @@ def new_walk(layers: Layers, dim: int, inequalities: int, drawn: int) -> Walk:
             counts=zeros(2, width),
             order=_whole(most),
             angles=zeros(most),
+            layers=_whole(2),
+            names=_whole(2),
         ),
+        residues=residues,
     )
 
 

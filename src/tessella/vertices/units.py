@@ -12,11 +12,15 @@ of one sign add up what is not negative (`known_state`).
 
 import numpy as np
 
+from tessella.cells.residues import Residues, is_combination, is_multiple, is_zero
 from tessella.kernel.functions import apart, compiled
-from tessella.numerics import LOST_OF_NORMS
+from tessella.numerics import LOST_OF_NORMS, LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.vertices.corners import value_range
-from tessella.vertices.errors import grow
-from tessella.vertices.state import ASKED_FOR, NOT_YET, SHARP, Cells, Layers, Path, Work
+from tessella.vertices.errors import grow, used_walls
+from tessella.vertices.state import ASKED_FOR, NOT_YET, SHARP, WALLS, Cells, Layers, Path, Planes, Work
+
+_NEAR = 1e-9  # of a row's size: what is further from a multiple of a wall is none
+_OPEN = 1e6  # a wall's largest coefficient is not so much smaller than its size where it is compared
 
 
 @compiled
@@ -179,7 +183,97 @@ def twin_is_decided(i: int, s: int, kept: int, layers: Layers, cells: Cells, pat
 
 
 @apart
-def decide(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> bool:
+def lies_on_wall(s: int, k: int, cells: Cells, planes: Planes, path: Path, residues: Residues) -> bool:
+    """Whether the row of a waiting unit is exactly a multiple of that of a wall of the cell: then it has one sign inside.
+
+    Nothing is asked of walls whose rows are not nearly multiples, up to rounding.
+    """
+    layer, used, wall = cells.layer[s], used_walls(s, cells), 0
+    rows = path.rows[layer]
+    d, size, largest = len(rows) - 1, 0.0, 0
+    for c in range(d + 1):
+        size += abs(rows[c, k])
+        largest = c if abs(rows[c, k]) > abs(rows[largest, k]) else largest
+    near = 4.0 * path.row_errors[layer, k] + _NEAR * size
+    while used:
+        if used & 1:
+            plane = cells.plane_of[s, wall]
+            own = planes.constants[plane] if largest == d else planes.normals[plane, largest]
+            if abs(own) * _OPEN > planes.sizes[plane]:
+                share = rows[largest, k] / own
+                off = abs(rows[d, k] - share * planes.constants[plane])
+                for c in range(d):
+                    off += abs(rows[c, k] - share * planes.normals[plane, c])
+                if off <= near:
+                    place = planes.unit[plane] if planes.layer[plane] >= 0 else plane - 1
+                    if is_multiple(layer, path.places[layer, k], planes.layer[plane], place, path.pattern, residues):
+                        return True
+        used >>= 1
+        wall += 1
+    return False
+
+
+@compiled
+def coefficient(c: int, plane: int, planes: Planes) -> float:
+    """That of a plane's row in two dimensions; the last is the constant."""
+    return planes.constants[plane] if c == 2 else planes.normals[plane, c]
+
+
+@compiled
+def sign_of_minor(a: float, b: float, error: float, c: float, d: float, other: float) -> int:
+    """The sign of a d - b c, where a and b may be wrong by one error, c and d by another; 0 if it is not clear."""
+    value, sizes = a * d - b * c, abs(a) + abs(b)
+    doubt = 2.0 * (error * (abs(c) + abs(d)) + other * sizes + error * other) + 8.0 * ROUNDOFF * sizes * (abs(c) + abs(d))
+    return 1 if value > doubt + LOST_OF_PRODUCTS else -1 if value < -doubt - LOST_OF_PRODUCTS else 0
+
+
+@compiled
+def is_between(k: int, layer: int, one: int, two: int, planes: Planes, path: Path) -> bool:
+    """Whether the row of a waiting unit, if it depends on two planes' rows, is a sum of positive multiples of both, or of negative ones, by Cramer's rule."""
+    rows, error = path.rows[layer], path.row_errors[layer, k]
+    for a in range(3):
+        b = (a + 1) % 3
+        p, q = coefficient(a, one, planes), coefficient(b, one, planes)
+        u, v = coefficient(a, two, planes), coefficient(b, two, planes)
+        whole = sign_of_minor(p, q, planes.errors[one], u, v, planes.errors[two])
+        if whole != 0:
+            first = sign_of_minor(rows[a, k], rows[b, k], error, u, v, planes.errors[two])
+            second = sign_of_minor(p, q, planes.errors[one], rows[a, k], rows[b, k], error)
+            if first != 0 and second != 0:
+                return first == second
+    return False
+
+
+@apart
+def touches_corner(
+    s: int, k: int, exact: float, cells: Cells, planes: Planes, path: Path, work: Work, residues: Residues
+) -> bool:
+    """Whether, in two dimensions, the row of a waiting unit is exactly zero where two walls meet, and has one sign inside the cell because of these walls.
+
+    It is then a sum of positive multiples of the walls' rows, which are positive inside, or of negative ones.
+    """
+    points, walls, layer = cells.points[s], cells.walls[s], cells.layer[s]
+    if len(points) != 2:
+        return False
+    rows, layers, names = path.rows[layer], work.layers, work.names
+    for v in range(cells.corners[s]):
+        if abs(rows[2, k] + rows[0, k] * points[0, v] + rows[1, k] * points[1, v]) > exact:
+            continue
+        for other in range(WALLS):
+            for wall in range(other):
+                if (walls[v] >> wall) & (walls[v] >> other) & 1:
+                    one, two = cells.plane_of[s, wall], cells.plane_of[s, other]
+                    if is_between(k, layer, one, two, planes, path):
+                        layers[0], layers[1] = planes.layer[one], planes.layer[two]
+                        names[0] = planes.unit[one] if layers[0] >= 0 else one - 1
+                        names[1] = planes.unit[two] if layers[1] >= 0 else two - 1
+                        if is_combination(layer, path.places[layer, k], layers, names, path.pattern, residues):
+                            return True
+    return False
+
+
+@apart
+def decide(s: int, layers: Layers, cells: Cells, planes: Planes, path: Path, work: Work, residues: Residues) -> bool:
     """Decide the waiting units that do not cut a cell; of the first that is left, tell the range of its values and how exact they are.
 
     True if closer bounds on errors might decide more.  Changes what waits, the rows below, decisions, and `low`, `high`, `exact` of `work`.
@@ -196,8 +290,15 @@ def decide(s: int, layers: Layers, cells: Cells, path: Path, work: Work) -> bool
         on, off = low > exact, high < -exact
         if not (on or off or (low < -exact and high > exact)):
             known = known_state(layer, k, layers, path)
-            if known < 0 and max(high, -low) > exact and twin_is_decided(i, s, kept, layers, cells, path):
-                known = 1 if high > exact else 0
+            if known < 0 and max(high, -low) > exact:
+                if (
+                    twin_is_decided(i, s, kept, layers, cells, path)
+                    or lies_on_wall(s, k, cells, planes, path, residues)
+                    or touches_corner(s, k, exact, cells, planes, path, work, residues)
+                ):
+                    known = 1 if high > exact else 0
+            elif known < 0 and is_zero(layer, i, path.pattern, residues):
+                known = 0
             on, off = known == 1, known == 0
             if known < 0 and (path.bounded[layer, k] != SHARP or not cells.sharp[s]):
                 if path.bounded[layer, k] == NOT_YET:

@@ -41,7 +41,7 @@ def settle(s: int, walk: Walk) -> int:
         if cells.ratio[s] < THIN:
             walk.tally.tests += cells.undecided[s]
             spent += int(cells.undecided[s]) + 8
-            ask = decide(s, layers, cells, path, work)
+            ask = decide(s, layers, cells, walk.planes, path, work, walk.residues)
         ask = ask and not cells.sharp[s]
         if ask:
             bound_cell_again(s, layers, cells, walk.planes, path, work)

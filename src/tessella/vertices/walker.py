@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tessella.cells.residues import Residues
 from tessella.kernel.functions import Apart
 from tessella.parallel import Stop
 from tessella.partition.tree import Found, Node, Tree
@@ -56,7 +57,7 @@ class Vertices:
         dim, inequalities = tree.scaled.weights[0].shape[1], len(tree.scaled.constants)
         layers, self._first = layers_of(tree)
         self._tree = tree
-        self._walk = new_walk(layers, dim, inequalities, drawn)
+        self._walk = new_walk(layers, Residues.of(tree), dim, inequalities, drawn)
         self._start: dict[str, Any] | None = None
         self._is_clear = False
 
