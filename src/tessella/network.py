@@ -355,8 +355,10 @@ class Network:
             kept = np.arange(layer.units) if last else np.flatnonzero(~lost)
             kept = kept if len(kept) else np.array([0])
             passes = np.where(lost[kept], 0.0, 1.0)
-            weight = layer.weight[kept][:, columns]
-            weight = weight * passes[:, None] if isinstance(weight, np.ndarray) else weight.multiply(passes[:, None]).tocsr()
+            weight = layer.weight if len(kept) == layer.units else layer.weight[kept]
+            weight = weight if len(columns) == layer.inputs else weight[:, columns]
+            if not passes.all():
+                weight = weight * passes[:, None] if isinstance(weight, np.ndarray) else weight.multiply(passes[:, None]).tocsr()
             changing = layer.rectified[kept] & ~active[kept] & ~inactive[kept]
             slope = np.where(active[kept] | lost[kept], 1.0, layer.slope[kept])
             layers.append(Layer(weight, layer.bias[kept] * passes, changing, slope))

@@ -20,6 +20,7 @@ import numpy as np
 from tessella import options
 from tessella.analysis.estimating_elsewhere import EstimatingElsewhere
 from tessella.analysis.estimating_process import EstimatingProcess
+from tessella.analysis.memory import format_size, memory_to_walk
 from tessella.analysis.result import Analysis
 from tessella.analysis.session import Session
 from tessella.counting.count import Count, CountProgress, count
@@ -62,7 +63,6 @@ _LOOSE, _FEW_UNITS = (
     64,
 )  # bits between estimate and bound from which on MIPBound may be tighter, and units up to which it is fast
 _MEETING = 0.05  # part of the time, to find hyperplanes that meet
-_COPIES = 2  # of what one who walks takes: two processes
 _QUICK = 0.15  # part of the time that linear bounds may take
 
 
@@ -157,15 +157,15 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
         changes = "No unit changes its state on this domain" if session.standing.network.relus else "The network has no ReLU"
         session.say(f"{changes}, so there is one region.")
         return
-    tree = Tree.of(_known(session))
-    session.fits = tree.bytes * _COPIES <= session.memory
+    need = memory_to_walk(_known(session))
+    session.fits = need <= session.memory
     if not session.fits:
         session.say(
-            f"Counting and descents were left out: they would take about {_size(tree.bytes * _COPIES)} of memory, {_size(session.memory)} are allowed."
+            f"Counting and descents were left out: they would take about {format_size(need)} of memory, {format_size(session.memory)} are allowed."
         )
     elif session.executor is not None:
         with session.off_the_clock("the workers"):
-            everywhere(_prepare_there, (tree,), session.executor, session.seconds)
+            everywhere(_prepare_there, (Tree.of(_known(session)),), session.executor, session.seconds)
     with TemporaryDirectory(prefix="tessella-", ignore_cleanup_errors=True) as folder:
         counting = Counting(session, Path(folder) / "count.db")
         if _is_countable(session) and counting.go(
@@ -286,7 +286,9 @@ class Counting:
 def _meet(session: Session) -> None:
     """Hyperplanes that meet make a proved lower bound where counting comes to little."""
     with session.step("meeting point", "where m hyperplanes of the first layer meet there are 2^m regions") as found:
-        units = meeting_units(Tree.of(_known(session)), seconds=min(_MEETING * session.seconds, max(session.left, 0.0)))
+        units = meeting_units(
+            Tree.of_first_layer(_known(session)), seconds=min(_MEETING * session.seconds, max(session.left, 0.0))
+        )
         session.know(proved_lower=1 << units)
         found.append(f"at least 2^{units}")
 
@@ -470,10 +472,6 @@ def _units(known: Stability) -> str:
     total, late = known.totals(), known.bounds.unproved
     words = f"{known.bounds.method}: {total['unstable']:,} of {known.network.relus:,} units unstable"
     return words + (f", {late:,} cut short" if late else "")
-
-
-def _size(memory: int) -> str:
-    return f"{memory / 1e9:,.1f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"
 
 
 def _counted(done: Count) -> str:

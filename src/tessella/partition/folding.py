@@ -99,29 +99,38 @@ def fold(network: Network, domain: Domain) -> Folded | None:
     >>> fold(network, Box(-9, -1, dim=1)).network
     Network(1-1+1-2, 3 ReLUs, 10 parameters)
     """
-    layers, doubts, last = list[Layer](), list[Floats | None](), len(network.layers) - 1
-    reads, work = None, 0
-    for number, layer in enumerate(network.layers):
+    plan = _plan(network, domain)
+    if not any(plan):
+        return None
+    layers, doubts, reads = list[Layer](), list[Floats | None](), None
+    for number, (layer, carries) in enumerate(zip(network.layers, plan, strict=True)):
         width = layers[-1].units if layers else domain.free_dim
-        carries = number < last and width < layer.linear_units
-        if reads is not None or carries:
-            work += layer.parameters * (width + 1)
-            if work > _MOST_WORK or layer.units * (width + 1) > _MOST_ENTRIES:
-                return None
         rows = reads.through(layer) if reads else None
-        kept = layer.rectified if carries or (number == last and layer.relus) else np.ones(layer.units, dtype=np.bool_)
+        last = number == len(plan) - 1 and layer.relus
+        kept = layer.rectified if carries or last else np.ones(layer.units, dtype=np.bool_)
         made, doubt = _layer(layer, kept, rows, _carried(domain, width, first=number == 0) if carries else None)
         reads = _passed_on(layer, rows or (_of_units(layer) if layers else _of_inputs(layer, domain))) if carries else None
         layers.append(made)
         doubts.append(doubt)
-    folded = Folded(Network(tuple(layers), network.source), tuple(doubts))
-    return folded if _weights(folded.network, domain) <= _WORTH * _weights(network, domain) else None
+    return Folded(Network(tuple(layers), network.source), tuple(doubts))
 
 
-def _weights(network: Network, domain: Domain) -> int:
-    """How many weights a walker reads."""
-    first, *others = network.layers
-    return first.units * domain.free_dim + sum(layer.units * layer.inputs for layer in others)
+def _plan(network: Network, domain: Domain) -> list[bool]:
+    """Which layers carry on what they read in place of their linear units; none, if the network would not become much smaller, or that would take long."""
+    plan, width, work, weights, before = list[bool](), domain.free_dim, 0, 0, 0
+    for number, layer in enumerate(network.layers):
+        carries = number < len(network.layers) - 1 and width < layer.linear_units
+        if carries or (plan and plan[-1]):
+            work += layer.parameters * (width + 1)
+            if work > _MOST_WORK or layer.units * (width + 1) > _MOST_ENTRIES:
+                return [False] * len(network.layers)
+        last = number == len(network.layers) - 1 and layer.relus
+        units = layer.relus + width if carries else layer.relus if last else layer.units
+        weights += units * width
+        before += layer.units * (layer.inputs if number else domain.free_dim)
+        plan.append(carries)
+        width = units
+    return plan if weights <= _WORTH * before else [False] * len(network.layers)
 
 
 def _carried(domain: Domain, width: int, *, first: bool) -> Floats:

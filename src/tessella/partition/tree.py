@@ -132,6 +132,16 @@ class Tree:
         reduced, domain = replace(reduced, layers=tuple(layers)), stability.domain
         return cls(*as_bounded(reduced, domain), homogeneous=not domain.bounded)
 
+    @classmethod
+    def of_first_layer(cls, stability: Stability) -> "Tree":
+        """The same of the first layer alone, if the domain is bounded; else of the whole network."""
+        network, domain = stability.network, stability.domain
+        if not domain.bounded:
+            return cls.of(stability)
+        layer, changing = network.layers[0], stability.unstable[0]
+        first = Layer(layer.weight, layer.bias, changing, np.where(changing, layer.slope, 1.0))
+        return cls(replace(network, layers=(first,)), domain)
+
     @property
     def units(self) -> int:
         """How many decisions lead to a leaf."""
