@@ -39,6 +39,10 @@ CASES = {
     "global max 1d": ((3, 2), lambda: [L.GlobalMaxPooling1D()], {COMPARISON: 4}),
     "global max 2d": ((2, 2, 2), lambda: [L.GlobalMaxPooling2D(keepdims=True), L.Dense(2)], {COMPARISON: 6}),
     "global max 3d": ((2, 2, 1, 2), lambda: [L.GlobalMaxPooling3D(**FIRST)], {COMPARISON: 6}),
+    "adaptive max 1d": ((6, 2), lambda: [L.AdaptiveMaxPooling1D(3)], {TWO: 6}),
+    "adaptive max 2d": ((2, 4, 2), lambda: [L.AdaptiveMaxPooling2D((1, 2)), L.Dense(2)], {COMPARISON: 12}),
+    "adaptive max 2d first": ((2, 2, 2), lambda: [L.AdaptiveMaxPooling2D(1, **FIRST)], {COMPARISON: 6}),
+    "adaptive average 3d": ((2, 2, 4, 1), lambda: [L.AdaptiveAveragePooling3D(2), L.ReLU()], {"ReLU": 8}),
     "up 1d": ((3, 2), lambda: [L.UpSampling1D(2), L.Conv1D(2, 2, activation="relu")], {}),
     "up 2d": ((2, 3, 2), lambda: [L.UpSampling2D((2, 3)), L.Dense(1, activation="relu")], {}),
     "up 2d bilinear": ((3, 2, 2), lambda: [L.UpSampling2D((2, 3), interpolation="bilinear")], {}),
@@ -77,6 +81,14 @@ MERGED = {
             ops.abs(right) + ops.leaky_relu(right) + ops.clip(left, 0.1, 0.4) + ops.relu6(right) + ops.hard_tanh(left)
         ),
         {"ReLU": 6, "absolute value": 3, "LeakyReLU": 3, "clip": 15},
+    ),
+    "maxout": (lambda left, right: ops.max(ops.stack([left, right, -left], axis=-1), axis=-1), {"ReLU": 3, COMPARISON: 6}),
+    "sums": (
+        lambda left, right: (
+            ops.squeeze(ops.expand_dims(ops.sum(left, axis=1, keepdims=True), 1), 1)
+            + ops.mean(ops.threshold(right, 0.5, 0.5), axis=1, keepdims=True)
+        ),
+        {"ReLU": 3, "clip": 3},
     ),
     "rectified": (lambda left, right: keras.activations.relu(right, negative_slope=0.5) + left, {"ReLU": 3, "LeakyReLU": 3}),
 }

@@ -1,12 +1,13 @@
 """What Keras' bare operations compute, such as ``keras.ops.relu`` or ``x + y``, on traced tensors."""
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from tessella.errors import UnsupportedOperator
-from tessella.importers.activations import absolute, clip, largest_along, leaky, maximum, minimum
+from tessella.importers.activations import absolute, at_least, clip, largest_along, leaky, maximum, minimum
 from tessella.importers.keras_calls import ACTIVATIONS, Context, rectified, unsupported
 from tessella.importers.trace import Ended, Tensor, concatenate
 
@@ -66,6 +67,33 @@ def _along(sign: float) -> Callable[..., Tensor]:
     return run
 
 
+def _summed(*, average: bool) -> Callable[..., Tensor]:
+    """The mean or the sum along axes."""
+
+    def run(_context: Context, operation: Any, tensor: Tensor) -> Tensor:
+        axes = list(range(len(tensor.shape))) if operation.axis is None else [int(axis) for axis in np.atleast_1d(operation.axis)]
+        mean = tensor.mean(axes, keepdims=bool(operation.keepdims))
+        return mean if average else mean.scale(float(prod(tensor.shape[axis] for axis in axes)))
+
+    return run
+
+
+def _stacked(_context: Context, operation: Any, tensors: Sequence[Tensor]) -> Tensor:
+    axis = int(operation.axis) % (len(tensors[0].shape) + 1)
+    return concatenate([_with_axis(tensor, axis) for tensor in tensors], axis)
+
+
+def _with_axis(tensor: Tensor, axis: int) -> Tensor:
+    return tensor.reshape((*tensor.shape[:axis], 1, *tensor.shape[axis:]))
+
+
+def _threshold(context: Context, operation: Any, tensor: Tensor) -> Tensor:
+    if operation.threshold != operation.default_value:
+        msg = "it is a threshold with another value below it, which jumps; only equal ones are continuous"
+        raise UnsupportedOperator(msg)
+    return at_least(context.trace, tensor, float(operation.threshold))
+
+
 def _named(name: str) -> Callable[..., Tensor]:
     return lambda context, _operation, tensor: ACTIVATIONS[name](context, tensor)
 
@@ -101,6 +129,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     ),
     "Concatenate": lambda _context, operation, tensors: concatenate(tensors, int(operation.axis)),
     "Divide": _divided,
+    "ExpandDims": lambda _context, operation, tensor: tensor.take(np.expand_dims(tensor.indices(), operation.axis)),
     "GetItem": lambda _context, _operation, tensor, key: tensor.take(
         np.asarray(tensor.indices()[tuple(key) if isinstance(key, list) else key])
     ),
@@ -109,6 +138,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "LeakyRelu": lambda context, operation, tensor: leaky(context.trace, tensor, float(operation.negative_slope)),
     "Max": _along(1.0),
     "Maximum": _extremum(maximum),
+    "Mean": _summed(average=True),
     "Min": _along(-1.0),
     "Minimum": _extremum(minimum),
     "Multiply": _times,
@@ -117,7 +147,11 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     "Relu": _named("relu"),
     "Relu6": _named("relu6"),
     "Reshape": lambda _context, operation, tensor: tensor.reshape([-1 if size is None else size for size in operation.newshape]),
+    "Squeeze": lambda _context, operation, tensor: tensor.take(np.squeeze(tensor.indices(), operation.axis)),
+    "Stack": _stacked,
     "Subtract": _minus,
+    "Sum": _summed(average=False),
+    "Threshold": _threshold,
     "Transpose": lambda _context, operation, tensor: tensor.transpose(operation.axes),
     "TrueDivide": _divided,
 }

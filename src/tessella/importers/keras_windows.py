@@ -131,6 +131,26 @@ def _max_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     return _from_first(layer, pool_maximum(context.trace, first, size, Window(layer.strides, pads, ones)))
 
 
+def _adaptive(layer: Any, first: Tensor) -> tuple[list[int], Window]:
+    """The windows of a pooling that is told its results' sizes, where each is a whole part of the tensor's."""
+    sizes, asked = first.shape[2:], [int(size) for size in layer.output_size]
+    if any(size % part for size, part in zip(sizes, asked, strict=True)):
+        msg = f"it pools sizes of {tuple(sizes)} into {tuple(asked)}; only whole multiples can be read"
+        raise UnsupportedModel(msg)
+    kernel = [size // part for size, part in zip(sizes, asked, strict=True)]
+    return kernel, Window(kernel, [(0, 0)] * len(kernel), [1] * len(kernel))
+
+
+def _adaptive_max_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
+    first = _to_first(layer, tensor)
+    return _from_first(layer, pool_maximum(context.trace, first, *_adaptive(layer, first)))
+
+
+def _adaptive_average_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
+    first = _to_first(layer, tensor)
+    return _from_first(layer, pool_average(context.trace, first, *_adaptive(layer, first), count_padding=False))
+
+
 def _spatial(layer: Any, rank: int) -> list[int]:
     return list(range(1, rank - 1) if channels_last(layer) else range(2, rank))
 
@@ -191,6 +211,8 @@ def _cropping(_context: Context, layer: Any, tensor: Tensor) -> Tensor:
 for _rank in (1, 2, 3):
     LAYERS.update(
         {
+            f"AdaptiveAveragePooling{_rank}D": _adaptive_average_pooling,
+            f"AdaptiveMaxPooling{_rank}D": _adaptive_max_pooling,
             f"AveragePooling{_rank}D": _average_pooling,
             f"Conv{_rank}D": _convolution,
             f"Conv{_rank}DTranspose": _transposed,
