@@ -132,7 +132,7 @@ def estimated(hunt):
     )
     if found.exact is not None:
         return Seen(None if found.exact == hunt.true else f"exactly {found.exact}, and there are {hunt.true}")
-    return Seen(missed=found.lower > hunt.true)
+    return Seen(missed=found.lower > hunt.true or (found.upper is not None and found.upper < hunt.true))
 
 
 def drawn(hunt):
