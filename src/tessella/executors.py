@@ -10,6 +10,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
+from tessella._version import __version__
 from tessella.errors import MissingPackage, OptionError, SolverError
 
 Given = ParamSpec("Given")
@@ -69,12 +70,15 @@ def hired(given: Any) -> Generator[Any]:
     dask = sys.modules.get("distributed")
     if is_address(given):
         with _connected(given) as client:
+            _check_versions(client)
             yield Cluster(client)
     elif is_client(given):
         _check_open(given)
+        _check_versions(given)
         yield Cluster(given)
     elif dask is not None and isinstance(given, dask.cfexecutor.ClientExecutor):
         _check_open(given._client)  # noqa: SLF001  it has no public name
+        _check_versions(given._client)  # noqa: SLF001
         yield Cluster(given._client, **given._kwargs)  # noqa: SLF001
     else:
         yield given
@@ -298,6 +302,27 @@ def _check_open(client: Any) -> None:
         state = "asynchronous" if client.asynchronous else client.status
         msg = f"executor is a Dask client that is {state}; give one that is open, made without asynchronous=True"
         raise OptionError(msg)
+
+
+def _check_versions(client: Any) -> None:
+    """Raise where the scheduler or a worker has another version of Tessella, or none: the cluster would wait for ever, or answer something else."""
+    found = dict[str, object]()
+    with suppress(OSError):  # whoever is lost is noticed where results are awaited
+        try:
+            found["the scheduler"] = client.run_on_scheduler(_version)
+        except ImportError as error:
+            found["the scheduler"] = error
+        found.update({f"the worker {place}": one for place, one in client.run(_version, on_error="return").items()})
+    for who, version in found.items():
+        missing = isinstance(version, Exception) and "tessella" in str(version)  # a worker's error comes as text
+        if missing or (isinstance(version, str) and version != __version__):
+            has = "no Tessella" if missing else f"Tessella {version}"
+            msg = f"{who} of the Dask cluster has {has}; install Tessella {__version__} there, as here"
+            raise SolverError(msg)
+
+
+def _version() -> str:
+    return __version__
 
 
 def _line(error: BaseException) -> str:

@@ -210,3 +210,27 @@ def test_a_client_that_was_closed_is_named(client):
             tessella.count(*SMALL, executor=executor)
     with pytest.raises(SolverError, match="takes no tasks"):
         tessella.count(*SMALL, executor=Cluster(closed))
+
+
+@pytest.mark.parametrize(
+    ("blocked", "version", "said"),
+    [
+        ("scheduler", None, "^the scheduler of the Dask cluster has no Tessella; install Tessella "),
+        ("worker", None, "^the worker tcp://.* of the Dask cluster has no Tessella; install Tessella "),
+        ("worker", "0.0.1", "^the worker tcp://.* of the Dask cluster has Tessella 0.0.1; install Tessella .* there, as here$"),
+    ],
+)
+def test_another_version_elsewhere_is_told(client, monkeypatch, blocked, version, said):
+    error = ModuleNotFoundError("No module named 'tessella'")
+
+    def on_scheduler(_):
+        if blocked == "scheduler":
+            raise error
+        return tessella.__version__
+
+    monkeypatch.setattr(client, "run_on_scheduler", on_scheduler)
+    monkeypatch.setattr(
+        client, "run", lambda *_, **__: {"tcp://one:1": tessella.__version__, "tcp://two:2": version or Exception(repr(error))}
+    )
+    with pytest.raises(SolverError, match=said):
+        tessella.count(*SMALL, executor=client)
