@@ -18,7 +18,7 @@ _STYLE = f"""
 [data-jp-theme-light="false"] .tessella, [data-theme="dark"] .tessella, .vscode-dark .tessella {{ {_DARK} }}
 .tessella p {{ margin: .25rem 0; color: var(--ink); }}
 .tessella .small {{ color: var(--soft); }}
-.tessella table {{ border-collapse: collapse; margin: .3rem 0; color: var(--ink); background: none; }}
+.tessella table {{ font: inherit; border-collapse: collapse; margin: .3rem 0; color: var(--ink); background: none; }}
 .tessella th, .tessella td {{ text-align: left; padding: .2rem 1.2rem .2rem 0; border: 0; border-bottom: 1px solid var(--line); background: none; vertical-align: top; }}
 .tessella th {{ color: var(--soft); font-weight: 500; }}
 .tessella .number {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
@@ -48,7 +48,7 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: 
     numbers
         Which columns hold numbers, from 0.
     kind
-        A class for the table.
+        A class for the table; its cells then say what their column is called, for screens that are too narrow for columns.
 
     Examples
     --------
@@ -58,10 +58,11 @@ def html_table(heads: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: 
     right = frozenset(numbers)
 
     def line(cells: Iterable[str], tag: str) -> str:
-        parts = (
-            f"<{tag}{' class=' + chr(34) + 'number' + chr(34) if place in right else ''}>{marked_up(cell)}</{tag}>"
-            for place, cell in enumerate(cells)
-        )
+        parts = list[str]()
+        for place, cell in enumerate(cells):
+            number = ' class="number"' if place in right else ""
+            head = f' data-head="{escape(heads[place])}"' if kind and tag == "td" else ""
+            parts.append(f"<{tag}{number}{head}>{marked_up(cell)}</{tag}>")
         return f"<tr>{''.join(parts)}</tr>"
 
     body = "".join(line(row, "td") for row in rows)

@@ -390,6 +390,18 @@ def test_several_networks_have_a_picture_each(browser, tmp_path):
     text = page.browser.find_element("tag name", "main").text
     assert "Which has more" in text
     assert "yes, proved" in text
+    page.browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    )
+    try:
+        page.wait()
+        hidden = (
+            "return [...document.querySelectorAll('.scroll')].filter((part) => part.scrollWidth > part.clientWidth + 1).length"
+        )
+        assert page.run(hidden) == 0
+        assert page.run(CLIPPED) == []
+    finally:
+        page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert [each.text.split()[0] for each in page.browser.find_elements("css selector", "h2.model")] == ["large", "small"]
     names = page.run("return [...document.querySelectorAll('[id]')].map((part) => part.id)")
     assert len(set(names)) == len(names)

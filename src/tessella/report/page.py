@@ -190,7 +190,7 @@ def _comparison(found: Ranking) -> str:
         lower = [format_count(value, Side.LOWER) for value in (one.proved_lower, one.probable_lower)]
         about = "-" if one.mean is None or one.maps_interval is None else format_estimate(one.mean, one.maps_interval)
         rows.append([row["network"], *lower, about, format_count(one.upper, Side.UPPER), _step(row)])
-    table = _scrolled(html_table(heads, rows, numbers=range(1, 5)))
+    table = _scrolled(html_table(heads, rows, numbers=range(1, 5), kind="compared"))
     note = f"All probable bounds hold at once with {format_confidence(found.confidence)} confidence."
     drawn = _scrolled(pictures.brackets(found.analyses))
     return f'<section aria-labelledby="compared"><h2 id="compared">Which has more</h2>\n{drawn}{table}<p class="small">{note}</p></section>'

@@ -13,15 +13,17 @@ from tessella.result import Side, format_confidence, format_count, format_estima
 from tessella.stability import Stability
 
 _WIDE, _NARROW = 720.0, 340.0  # pixels of a screen, and of a phone: the page shows one of the two
-_LETTER = 6.3  # how wide one is, about
+_LETTER = 7.0  # how wide one is, about
 _MOST_UNITS = 512  # of a layer that are drawn one by one; more are put together
 
 
 class _Label(NamedTuple):
-    """Text at a place of a scale, as far left or right as it must be to stay inside."""
+    """Text at a place of a scale, held by the edge that it would pass."""
 
     start: float
     text: str
+    place: float
+    anchor: str
 
     @property
     def end(self) -> float:
@@ -32,11 +34,15 @@ class _Label(NamedTuple):
     def at(cls, place: float, text: str, room: float) -> Self:
         """Around a place, within the picture."""
         width = _LETTER * len(text)
-        return cls(max(2.0, min(place - width / 2.0, room - 2.0 - width)), text)
+        if place + width / 2.0 > room - 2.0 and width < room:
+            return cls(room - 2.0 - width, text, room - 2.0, "end")
+        if place - width / 2.0 < 2.0:
+            return cls(2.0, text, 2.0, "start")
+        return cls(place - width / 2.0, text, place, "middle")
 
     def drawn(self, height: float) -> str:
         """As SVG."""
-        return f'<text x="{self.start:.1f}" y="{height:g}" class="value">{_raised(self.text)}</text>'
+        return f'<text x="{self.place:.1f}" y="{height:g}" text-anchor="{self.anchor}" class="value">{_raised(self.text)}</text>'
 
 
 def bracket(found: Analysis) -> str:

@@ -117,8 +117,10 @@ function fit() {
   }
   view = { x: middle[0] - (left - EDGE) / 2 / sx, y: middle[1] - (BELOW - EDGE) / 2 / sy, sx, sy };
   whole = view.sx;
+  untouched = true;
   refresh();
 }
+let untouched = true; // the whole is shown, also in a window of another size
 let whole = 1;
 const toX = (x) => width / 2 + (x - view.x) * view.sx, toY = (y) => height / 2 - (y - view.y) * view.sy;
 const fromX = (x) => view.x + (x - width / 2) / view.sx, fromY = (y) => view.y - (y - height / 2) / view.sy;
@@ -126,12 +128,14 @@ const fromX = (x) => view.x + (x - width / 2) / view.sx, fromY = (y) => view.y -
 function zoom(factor, x = width / 2, y = height / 2) {
   const by = Math.max(0.5 * whole, Math.min(FARTHEST * whole, view.sx * factor)) / view.sx;
   const held = [fromX(x), fromY(y)];
+  untouched = false;
   view.sx *= by; view.sy *= by;
   view.x += held[0] - fromX(x); view.y += held[1] - fromY(y);
   refresh();
 }
 
 function pan(dx, dy) {
+  untouched = false;
   view.x = Math.max(world[0], Math.min(world[2], view.x - dx / view.sx));
   view.y = Math.max(world[1], Math.min(world[3], view.y + dy / view.sy));
   refresh();
@@ -556,7 +560,7 @@ new ResizeObserver(() => {
   if (!box.width || (box.width === width && box.height === height)) return;
   width = box.width; height = box.height;
   canvas.width = Math.round(width * ratio); canvas.height = Math.round(height * ratio);
-  if (fresh) fit();
+  if (fresh || untouched) fit();
   else { view.sx *= width / before; view.sy *= width / before; whole *= width / before; refresh(); }
 }).observe(canvas);
 explain();
