@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 
@@ -129,9 +130,15 @@ def test_progress_is_told_about_five_times_a_second(on_a_line):
     assert found.seconds < 10.0  # a guard against hangs, not a measurement
 
 
-def test_seconds_left_are_estimated_from_the_share():
-    assert CountProgress(1, 2, 0.0, 0.25, 10.0).seconds_left == 30.0
-    assert CountProgress(1, 2, 0.0, 0.0, 10.0).seconds_left is None
+def test_seconds_left_are_those_of_the_regions_that_are_expected():
+    now = CountProgress(lower=24, upper=10**9, regions_per_second=100.0, share=0.99, seconds=10.0)
+    assert now.seconds_left is None  # a share of the tree says nothing about the rest
+    assert replace(now, expected=10.0).seconds_left == 10.0
+    assert replace(now, expected=4.0).seconds_left is None
+    assert replace(now, expected=-np.inf).seconds_left is None
+    assert replace(now, expected=10.0, regions_per_second=0.0).seconds_left is None
+    assert replace(now, expected=5000.0).seconds_left == np.inf
+    assert replace(now, upper=24).seconds_left == 0.0
 
 
 def test_a_time_limit_gives_a_bracket(on_a_line):

@@ -22,8 +22,10 @@ def seen(item, width):
 def test_lines_above_and_below_a_live_table_are_not_broken_where_it_ends():
     lines = seen(drawing._standing(TITLE, CountProgress(10, 20, 2_366.0, 0.123, 0.39)), 80)
     assert lines[0] == TITLE
-    assert lines[-1] == "12 % of the tree done, 2,366 regions/s, 0.39 s, 2.8 s left"
+    assert lines[-1] == "12 % of the tree done, 2,366 regions/s, 0.39 s, time left unknown"
     assert len(lines) == 4
+    lines = seen(drawing._standing(TITLE, CountProgress(10, 10**9, 1.0, 0.123, 0.39, expected=30.0)), 80)
+    assert lines[-1] == "12 % of the tree done, 1 regions/s, 0.39 s, about 34 years left"
 
 
 def test_the_same_of_a_table_that_stays():

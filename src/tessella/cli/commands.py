@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
+from tessella.cli.forecasts import Forecast
 from tessella.cli.groups import Commands, Machines, Printing, Ranges, Reading, Sureness, grouped
 from tessella.cli.later import drawing, unions
 from tessella.cli.options import (
@@ -236,7 +237,7 @@ def count(  # noqa: PLR0913  one parameter per option
     for number, domain in enumerate(domains):
         title = titled(model, network, domain)
         share = None if left is None else left / (len(domains) - number)
-        with drawing.live_bracket(title, shown=shown) as tick:
+        with Forecast(network, domain) as forecast, drawing.live_bracket(title, forecast.at, shown=shown) as tick:
             options: dict[str, Any] = {**machines.given(), "checkpoint": checkpoint, "progress": tick, "method": method}
             found.append(tessella.count(network, domain, seconds=share, **options))
         left = left and max(left - found[-1].seconds, _LEAST_SECONDS)

@@ -329,9 +329,11 @@ def progress_line(text: str, *, shown: bool) -> AbstractContextManager[Callable[
     return _live(lambda now: f"{now:,} {text}", shown=shown, pause=_PAUSE)
 
 
-def live_bracket(title: str, *, shown: bool) -> AbstractContextManager[Callable[[CountProgress], None] | None]:
-    """The bounds so far, on stderr and in a terminal only."""
-    return _live(lambda now: _standing(title, now), shown=shown)
+def live_bracket(
+    title: str, expected: Callable[[float], float | None], *, shown: bool
+) -> AbstractContextManager[Callable[[CountProgress], None] | None]:
+    """The bounds so far, on stderr and in a terminal only; `expected` says after some seconds log2 of about how many regions there are, if it is known."""
+    return _live(lambda now: _standing(title, replace(now, expected=expected(now.seconds))), shown=shown)
 
 
 def live_repetitions(title: str, *, shown: bool) -> AbstractContextManager[Callable[[MIPBound], None] | None]:
@@ -355,7 +357,7 @@ def _standing(title: str, now: CountProgress) -> Table:
     drawn.show_header = False
     for words, value, side in (("at least", now.lower, Side.LOWER), ("at most", now.upper, Side.UPPER)):
         drawn.add_row(words, format_count(value, side), f"2^{format_maps(value, side)}")
-    left = "" if now.seconds_left is None else f", {format_duration(now.seconds_left)} left"
+    left = ", time left unknown" if now.seconds_left is None else f", about {format_duration(now.seconds_left)} left"
     speed = f"{now.regions_per_second:,.0f} regions/s"
     drawn.below = f"{_part(now.share)} of the tree done, {speed}, {format_duration(now.seconds)}{left}"
     return drawn

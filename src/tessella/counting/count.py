@@ -45,6 +45,14 @@ class CountProgress:
         About which part of the tree is done, from 0 to 1: by taking each side of a unit for half of it, or by the most regions that there can be in what is left.
     seconds
         Wall time spent, in earlier runs of the same checkpoint too.
+    expected
+        Log2 of about how many regions there are, if an estimate said so.  A count does not know: its tree is much deeper in some parts than in others.
+
+    Examples
+    --------
+    >>> now = CountProgress(lower=1000, upper=10**9, regions_per_second=1000.0, share=0.9, seconds=1.0)
+    >>> now.seconds_left, replace(now, expected=20.0).seconds_left
+    (None, 1047.576)
     """
 
     lower: int
@@ -52,11 +60,16 @@ class CountProgress:
     regions_per_second: float
     share: float
     seconds: float
+    expected: float | None = None
 
     @property
     def seconds_left(self) -> float | None:
-        """How long it would take if the rest went as fast as what is done; None if nothing is."""
-        return self.seconds * (1.0 - self.share) / self.share if self.share > 0.0 else None
+        """How long it would take to count what is left of the regions that are expected, at this speed; None if nobody knows."""
+        if self.lower == self.upper:
+            return 0.0
+        if self.expected is None or self.expected <= maps(self.lower) or not self.regions_per_second > 0.0:
+            return None
+        return (2.0**self.expected - self.lower) / self.regions_per_second if self.expected < 1000.0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,7 +167,7 @@ def empirical(network: Network, domain: Domain, stability: Stability, *, effort:
         linear = layer.linear_units + int(layer.leaky.sum())
         if _is_wide(stability, number):
             limits.append(_widest(stability, number, linear))
-            exact = False
+            exact = exact and number == 0  # no ReLU comes before the first layer
             continue
         reach = _Reach.of(stability, number)
         coverages = reach.coverages(share)
@@ -194,7 +194,9 @@ def _value(network: Network, dim: int, limits: list[Limits]) -> int:
 
 def _is_wide(stability: Stability, number: int) -> bool:
     """Whether it would take long to find which units of a layer the ones before can switch."""
-    before = int((~stability.inactive[number - 1]).sum()) if number else 0
+    if number == 0:
+        return stability.network.layers[0].parameters > _MOST_SETS * _MOST_SETS
+    before = int((~stability.inactive[number - 1]).sum())
     return before > _MOST_SETS or before * int(stability.unstable[number].sum()) > _MOST_SETS * _MOST_SETS
 
 
