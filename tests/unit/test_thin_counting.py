@@ -80,3 +80,16 @@ def test_lattices_need_little_exact_arithmetic():
     found = count(network, domain, workers=1)
     assert found.exact == len(region_patterns(layers, domain.lower, domain.upper))
     assert found.borderline <= found.exact // 4
+
+
+@pytest.mark.parametrize("block", range(2))
+def test_lines_through_one_point_on_either_side_of_each_other(block):
+    """A row through the corner of two walls has one sign only if it counts both with the signs that they have inside the cell."""
+    for seed in range(block * 15, block * 15 + 15):
+        rng = np.random.default_rng([9, seed])
+        first = rng.integers(-9, 10, (6, 2)) * 1.0
+        bias = -(first @ [0.25, -0.5])
+        bias[-1] += 1.0  # one of them does not pass through the point
+        layers = [(first, bias), (rng.integers(-3, 4, (3, 6)) * 1.0, rng.integers(-3, 4, 3) * 0.5)]
+        case = Case([(*layer, np.ones(len(layer[1]), dtype=bool)) for layer in layers], -np.ones(2), np.ones(2))
+        assert count(case.network, case.domain, workers=1).exact == count_regions(*case)

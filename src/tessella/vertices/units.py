@@ -228,8 +228,17 @@ def sign_of_minor(a: float, b: float, error: float, c: float, d: float, other: f
 
 
 @compiled
-def is_between(k: int, layer: int, one: int, two: int, planes: Planes, path: Path) -> bool:
-    """Whether the row of a waiting unit, if it depends on two planes' rows, is a sum of positive multiples of both, or of negative ones, by Cramer's rule."""
+def side_of(s: int, plane: int, cells: Cells, planes: Planes) -> int:
+    """On which side of one of its walls a cell of two dimensions lies: rows of planes are positive on one side, and cells lie on either."""
+    points, total = cells.points[s], 0.0
+    for v in range(cells.corners[s]):
+        total += planes.constants[plane] + planes.normals[plane, 0] * points[0, v] + planes.normals[plane, 1] * points[1, v]
+    return 1 if total > 0.0 else -1
+
+
+@compiled
+def share_signs(k: int, layer: int, one: int, two: int, planes: Planes, path: Path) -> int:
+    """The product of the signs of two numbers: how often the row of a waiting unit holds two planes' rows, if it depends on them, by Cramer's rule; 0 if one is not clear."""
     rows, error = path.rows[layer], path.row_errors[layer, k]
     for a in range(3):
         b = (a + 1) % 3
@@ -240,8 +249,8 @@ def is_between(k: int, layer: int, one: int, two: int, planes: Planes, path: Pat
             first = sign_of_minor(rows[a, k], rows[b, k], error, u, v, planes.errors[two])
             second = sign_of_minor(p, q, planes.errors[one], rows[a, k], rows[b, k], error)
             if first != 0 and second != 0:
-                return first == second
-    return False
+                return first * second
+    return 0
 
 
 @apart
@@ -250,7 +259,7 @@ def touches_corner(
 ) -> bool:
     """Whether, in two dimensions, the row of a waiting unit is exactly zero where two walls meet, and has one sign inside the cell because of these walls.
 
-    It is then a sum of positive multiples of the walls' rows, which are positive inside, or of negative ones.
+    It is then a sum of positive multiples of the walls' rows, or of negative ones, where these rows are taken to be positive inside.
     """
     points, walls, layer = cells.points[s], cells.walls[s], cells.layer[s]
     if len(points) != 2:
@@ -263,7 +272,8 @@ def touches_corner(
             for wall in range(other):
                 if (walls[v] >> wall) & (walls[v] >> other) & 1:
                     one, two = cells.plane_of[s, wall], cells.plane_of[s, other]
-                    if is_between(k, layer, one, two, planes, path):
+                    inside = side_of(s, one, cells, planes) * side_of(s, two, cells, planes)
+                    if share_signs(k, layer, one, two, planes, path) == inside:
                         layers[0], layers[1] = planes.layer[one], planes.layer[two]
                         names[0] = planes.unit[one] if layers[0] >= 0 else one - 1
                         names[1] = planes.unit[two] if layers[1] >= 0 else two - 1
