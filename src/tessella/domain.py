@@ -372,7 +372,7 @@ def check_bounded(domain: Domain, who: str) -> None:
         Needs a bounded one: ``"a slice"``.
     """
     if not domain.bounded:
-        msg = f"{who} needs a bounded domain, and this one is {domain.describe():.100}; give a box with finite ends, such as Box(-10, 10, dim={domain.dim})"
+        msg = f"{who} needs a bounded domain, and this one is {domain.describe():.100}; give a box with finite ends, such as Box(-10, 10, dim={domain.dim}) (--box=-10,10 in a shell)"
         raise DomainError(msg)
 
 

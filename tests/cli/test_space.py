@@ -62,7 +62,10 @@ def test_what_needs_an_end_says_so_in_one_line(run, arguments):
     code, out, err = run(verb, "net.npz", "--box", "-inf,inf", *rest)
     assert code != 0
     assert not out.strip()
-    assert "needs a bounded domain, and this one is all of R^2; give a box with finite ends" in err
+    assert (
+        "needs a bounded domain, and this one is all of R^2; give a box with finite ends, such as Box(-10, 10, dim=2) (--box=-10,10 in a shell)"
+        in err
+    )
     assert len(err.strip().splitlines()) == 1
 
 

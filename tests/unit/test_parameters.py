@@ -256,10 +256,15 @@ def test_scikit_learns_regressor(sklearn):
         sklearn.MLPRegressor(hidden_layer_sizes=(4,), activation="identity", max_iter=5, random_state=0), np.arange(9.0)
     )
     assert tessella.load(linear).relus == 0
+    counts = fitted(sklearn.MLPRegressor("poisson", hidden_layer_sizes=(4,), max_iter=5, random_state=0), np.arange(1.0, 9.0))
+    network = tessella.load(counts)
+    np.testing.assert_allclose(np.exp(network(points)).ravel(), counts.predict(points), rtol=1e-9)
+    assert network.source.notes == ("exp at the end is left off: it changes no region",)
 
 
 def test_estimators_that_cannot_be_read(sklearn):
     from sklearn.linear_model import LinearRegression
+    from sklearn.model_selection import GridSearchCV
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
@@ -267,6 +272,8 @@ def test_estimators_that_cannot_be_read(sklearn):
     tanh = fitted(sklearn.MLPRegressor(hidden_layer_sizes=(4,), activation="tanh", max_iter=5, random_state=0), np.arange(9.0))
     assert "'tanh', which is not piecewise linear; train it with activation='relu'" in refusal(tanh, UnsupportedOperator)
     assert "tessella.load(pipeline[-1])" in refusal(make_pipeline(StandardScaler(), tanh))
+    search = fitted(GridSearchCV(tanh, {"alpha": [0.1]}, cv=2), np.arange(9.0))
+    assert "tessella.load(search.best_estimator_)" in refusal(search)
     assert "type LinearRegression is no network" in refusal(LinearRegression())
 
 

@@ -172,11 +172,11 @@ def _of_weights(source: Any) -> Network:
         if fits(source):
             with reading(type(source).__name__, "a multi-layer perceptron", UnsupportedModel):
                 return read(source)
-    hint = (
-        "pass its last step, which reads what those before it give: tessella.load(pipeline[-1])"
-        if hasattr(source, "named_steps")
-        else _OBJECTS
-    )
+    hint = _OBJECTS
+    if hasattr(source, "named_steps"):
+        hint = "pass its last step, which reads what those before it give: tessella.load(pipeline[-1])"
+    elif hasattr(source, "best_estimator_"):
+        hint = "pass the estimator that it found: tessella.load(search.best_estimator_)"
     msg = f"an object of type {type(source).__name__} is no network; {hint}"
     raise UnsupportedModel(msg)
 

@@ -38,12 +38,12 @@ def from_estimator(estimator: Any) -> Network:
     if kind not in {"relu", "identity"}:
         msg = f"{name}: its hidden units are {kind!r}, which is not piecewise linear; train it with activation='relu'"
         raise UnsupportedOperator(msg)
-    if end not in {"identity", "softmax", "logistic"}:
-        msg = f"{name}: its output is {end!r}; only identity, softmax and logistic are known"
+    if end not in _PROBABILITIES:
+        msg = f"{name}: its output is {end!r}; only {', '.join(_PROBABILITIES)} are known; write the layers down, as in tessella.load((coefs_, intercepts_))"
         raise UnsupportedOperator(msg)
     pairs = [(numbers(weight).T, numbers(bias)) for weight, bias in zip(estimator.coefs_, estimator.intercepts_, strict=True)]
     bare = _network(pairs, rectified=kind == "relu", notes=() if end == "identity" else (end,))
-    predict = estimator.predict if end == "identity" else estimator.predict_proba
+    predict = estimator.predict_proba if end in {"softmax", "logistic"} else estimator.predict
 
     def forward(point: Floats) -> Floats:
         with warnings.catch_warnings():
@@ -71,7 +71,12 @@ def _logistic(values: Floats) -> Floats:
     return np.hstack([1.0 - share, share]) if share.shape[1] == 1 else share
 
 
-_PROBABILITIES: dict[str, Callable[[Floats], Floats] | None] = {"identity": None, "softmax": _softmax, "logistic": _logistic}
+_PROBABILITIES: dict[str, Callable[[Floats], Floats] | None] = {
+    "identity": None,
+    "softmax": _softmax,
+    "logistic": _logistic,
+    "exp": np.exp,  # of a regressor with loss='poisson'
+}
 
 
 def is_equinox(source: object) -> bool:
