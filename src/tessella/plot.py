@@ -218,7 +218,7 @@ def stability(found: Stability | Analysis, *, ax: Axes | None = None) -> Figure:
     image = np.full((len(rows), max(len(shares) for _, shares in rows)), np.nan)
     for place, (_, shares) in enumerate(rows):
         ordered = np.sort(shares)
-        between = _STABLE * 1.01 + (1.0 - 2.02 * _STABLE) * ordered  # what is not stable never looks so
+        between = _STABLE + 0.01 + (0.98 - 2.0 * _STABLE) * ordered  # what is not stable never looks so
         image[place, : len(shares)] = np.where((ordered > 0.0) & (ordered < 1.0), between, ordered)
     shown = axes.pcolormesh(
         image, cmap=_map_of_states(), vmin=0.0, vmax=1.0, edgecolors="white", linewidth=0.4 if image.shape[1] <= 128 else 0.0

@@ -262,3 +262,76 @@ def test_no_window_is_opened(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", refuse)
     plot.regions(NETWORK, BOX, colour="slope").savefig(io.BytesIO(), format="png")
+
+
+def _boxes(figure):
+    """Where things are, once they are drawn: of the axes, of what the axis is called, and of the legend."""
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    legend = axes.get_legend()
+    return axes.get_window_extent(), axes.xaxis.label.get_window_extent(), legend and legend.get_window_extent()
+
+
+def test_planes_have_axes_of_one_size_and_nothing_covers_another():
+    data, labels = np.random.default_rng(0).uniform(-1, 1, (20, 2)), np.arange(20) % 2
+    sizes = set()
+    for colour in plot.Colour:
+        for given in ({}, {"data": data, "labels": labels}):
+            figure = plot.regions(NETWORK, BOX, colour=colour, **given)
+            axes, label, legend = _boxes(figure)
+            sizes.add((round(axes.width), round(axes.height)))
+            assert label.y1 < axes.y0
+            if legend:
+                assert legend.y1 <= label.y0
+                assert legend.x0 >= 0
+                assert legend.x1 <= figure.bbox.width
+            assert figure.get_tightbbox().x0 >= 0
+            assert figure.get_tightbbox().y0 >= 0
+    assert len(sizes) == 1
+
+
+def test_the_colour_bar_is_as_tall_as_the_axes():
+    wide = tessella.Box([-1, -1], [1, -0.2])
+    figure = plot.regions(NETWORK, wide, colour="slope")
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    bar = axes.child_axes[0]
+    assert bar.get_window_extent().height == pytest.approx(axes.get_window_extent().height, rel=1e-3)
+
+
+def test_examples_are_where_they_are_in_the_colours_of_their_classes():
+    data, labels = np.random.default_rng(0).uniform(-1, 1, (9, 2)), ["b", "a", "a"] * 3
+    axes = plot.regions(NETWORK, BOX, data=data, labels=labels).axes[0]
+    drawn = {line.get_label(): line.get_xydata() for line in axes.lines if line.get_marker() == "o"}
+    np.testing.assert_allclose(drawn["class b"], data[::3])
+    np.testing.assert_allclose(drawn["class a"], data[[1, 2, 4, 5, 7, 8]])
+    assert "the decision changes" in [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_points_of_a_slice_are_marked():
+    network = random_network((4, 8, 2))
+    points = [[0, 0, 0, 0], [0.5, 0, 0, 0], [0, 0.5, 0, 0]]
+    chosen = tessella.slice(network, points, Box(-1, 1, dim=4))
+    axes = plot.regions(chosen).axes[0]
+    (marks,) = [line.get_xydata() for line in axes.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(chosen.lift(marks), points, atol=1e-12)
+    assert axes.get_legend() is None
+    assert not plot.regions(tessella.slice(network, domain=Box(-1, 1, dim=4), axes=(0, 1))).axes[0].lines
+
+
+def test_examples_on_a_line():
+    network = random_network((1, 8, 2))
+    axes = plot.regions(network, Box(-2, 2, dim=1), data=[[-1.0], [1.0]], labels=[0, 1]).axes[0]
+    assert {"class 0", "class 1", "the decision changes"} <= {text.get_text() for text in axes.get_legend().get_texts()}
+
+
+def test_units_that_are_not_stable_do_not_look_so():
+    layers = [([[1.0], [1.0], [1.0], [1.0]], [-1.1, -0.999, 0.999, 1.1]), ([[1.0] * 4], None)]
+    known = tessella.stability(layers, (-1, 1))
+    assert [int(mask.sum()) for mask in (known.inactive[0], known.active[0], known.unstable[0])] == [1, 1, 2]
+    figure = plot.stability(known)
+    (mesh,) = figure.axes[0].collections
+    colours = mesh.cmap(mesh.norm(np.asarray(mesh.get_array()).reshape(-1)))[:, :3]
+    steps = np.abs(np.diff(colours, axis=0)).max(axis=1)
+    assert steps[0] > 0.2
+    assert steps[2] > 0.2
