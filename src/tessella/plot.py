@@ -345,6 +345,11 @@ def _bar(axes: Axes, place: float, one: Analysis) -> None:
             color=INK,
             fontsize="small",
         )
+    if one.probable_upper < one.upper:
+        sure = f"at most, with {format_confidence(one.confidence)} confidence"
+        axes.plot(
+            [maps(one.probable_upper)], [place], "|", color=_STATES[0], markersize=17, markeredgewidth=2.5, label=sure, zorder=3
+        )
     if one.probable_lower > one.proved_lower:
         sure = f"at least, with {format_confidence(one.confidence)} confidence"
         axes.plot(

@@ -108,10 +108,10 @@ def test_text_names_each_claim(analysed):
     assert "(proved)" in text
     assert "(95 % sure)" in text
     assert re.search(r"\(estimated\)|too uncertain to estimate", text)
-    assert [bound.side for bound in found.bounds] == ["lower", "lower", "estimate", "upper"]
-    assert [bound.confidence for bound in found.bounds] == [1.0, 0.95, 0.0, 1.0]
+    assert [bound.side for bound in found.bounds] == ["lower", "lower", "estimate", "upper", "upper"]
+    assert [bound.confidence for bound in found.bounds] == [1.0, 0.95, 0.0, 0.95, 1.0]
     page = found._repr_html_()
-    assert page.count("<tr>") == 1 + 4  # names of columns first
+    assert page.count("<tr>") == 1 + 5  # names of columns first
     assert "with 95 % confidence" in page
 
 

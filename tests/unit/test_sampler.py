@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -155,3 +156,25 @@ def test_stably_active_units_that_are_folded_into_later_layers():
     assert sampler is not None
     assert [layer.linear for layer in sampler.promises.layers] == [2, 6, 0]
     assert len({end.signs for end in ends(sampler)}) == len(list(ends(sampler))) == tessella.count(network, box).exact
+
+
+def test_regions_drawn_uniformly_are_all_as_likely():
+    network, box = network_of(layers_for(np.random.default_rng(6), [3, 5, 5], "generic")), tessella.Box.cube(-1, 1, 3)
+    truth = {region.pattern.tobytes() for region in tessella.regions(network, box)}
+    drawn = tessella.sample_regions(network, box, 40 * len(truth), uniform=True)
+    seen = Counter(one.region.pattern.tobytes() for one in drawn)
+    assert set(seen) == truth
+    assert {one.weight for one in drawn} == {1.0}
+    chi_square = sum((count - 40) ** 2 / 40 for count in seen.values())
+    freedom = len(truth) - 1
+    assert abs(chi_square - freedom) < 4.0 * math.sqrt(2.0 * freedom)
+    again = tessella.sample_regions(network, box, 5, uniform=True)
+    assert [one.region for one in again] == [one.region for one in drawn[:5]]
+
+
+def test_uniform_regions_of_a_network_without_units_and_of_one_that_is_too_large():
+    flat = tessella.Network.from_arrays([([[1.0]], [5.0])], relu_output=True)
+    assert len(tessella.sample_regions(flat, tessella.Box.cube(-1, 1, 1), 3, uniform=True)) == 3
+    large = network_of(layers_for(np.random.default_rng(6), [4, 300, 3], "generic"))
+    with pytest.raises(tessella.OptionError, match="leave it out"):
+        tessella.sample_regions(large, tessella.Box.cube(-1, 1, 4), 3, uniform=True)

@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tessella.analysis.estimating_process import SHARE, TICK, Told
-from tessella.estimating.descents import Descents
-from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
+from tessella.estimating.estimate import FUNCTIONS, Estimate, EstimateProgress, estimate
 from tessella.executors import Leash
 from tessella.kernel import warming
 from tessella.stability import Stability
@@ -38,7 +37,7 @@ class EstimatingElsewhere:
 
     def wait(self) -> None:
         """Load what adds up results."""
-        warming.load(Descents.functions)
+        warming.load(FUNCTIONS)
 
     def estimate(self, known: Stability, *, seconds: float, tell: Told, **options: Any) -> Estimate | None:
         """What `tessella.estimate` says; None if it was given up.

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from tessella.errors import SolverError
-from tessella.estimating.descents import Descents
-from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
+from tessella.estimating.estimate import FUNCTIONS, Estimate, EstimateProgress, estimate
 from tessella.kernel import warming
 from tessella.processes import PipedProcess, talking
 from tessella.stability import Stability
@@ -97,7 +96,7 @@ def _read(process: PipedProcess, waiting: "SimpleQueue[Any]") -> None:
 def serve() -> None:
     """The other side: load the compiled code, then estimate what is asked."""
     with talking() as (hear, say):
-        warming.load(Descents.functions)
+        warming.load(FUNCTIONS)
         say("ready")
         known, options = cast("tuple[Stability, dict[str, Any]]", hear())
         done = estimate(known.network, known.domain, stability=known, counting=False, progress=say, **options)

@@ -28,8 +28,7 @@ from tessella.counting.meeting import meeting_units
 from tessella.counting.schedule import TooLarge, prepare
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError, TessellaError, WorkerLost
-from tessella.estimating.descents import Descents
-from tessella.estimating.estimate import Estimate, EstimateProgress
+from tessella.estimating.estimate import FUNCTIONS, Estimate, EstimateProgress
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import warming
 from tessella.methods import Method
@@ -330,7 +329,7 @@ class Estimating:
                 session.know()
             else:
                 part = (now.maps, now.relative_error, now.lower, now.confidence)
-                more: dict[str, Any] = {name: getattr(now, name) for name in ("probes", "seconds", "maps_interval")}
+                more: dict[str, Any] = {name: getattr(now, name) for name in ("probes", "seconds", "maps_interval", "upper")}
                 self._take(Estimate(session.standing.network, session.standing.domain, *part, **more))
             return self._is_enough(session.spent - begun, whole)
 
@@ -347,15 +346,15 @@ class Estimating:
 
     def _take(self, now: Estimate) -> None:
         self._last = now
-        self._session.know(probable_lower=now.lower, estimate=now)
+        self._session.know(probable_lower=now.lower, probable_upper=now.upper, estimate=now)
 
     def _is_enough(self, spent: float, whole: float) -> bool:
         """Whether something else is worth more than further descents; asked again and again."""
-        if not self._judged and self._last.probes and spent >= _GLANCE * self._session.seconds:
+        if not self._judged and math.isfinite(self._last.maps) and spent >= _GLANCE * self._session.seconds:
             self._judged, self._foreseen = True, self._counting.foreseen(self._last.maps)
             self._counts = self._foreseen is not None and self._foreseen * _SLOWER < self._session.left
         if self._may_search and spent > (1.0 - _MIPBOUND) * whole:
-            self._searches = bool(self._asked) or not self._last.probes or self._loose >= _LOOSE
+            self._searches = bool(self._asked) or not math.isfinite(self._last.maps) or self._loose >= _LOOSE
         return self._counts or self._searches
 
     @property
@@ -461,7 +460,7 @@ def _prepare_there(tree: Tree) -> None:
     """Load what workers will call."""
     prepare(tree)
     _prepare_programs()
-    warming.load(Descents.functions)
+    warming.load(FUNCTIONS)
 
 
 def _known(session: Session) -> Stability:

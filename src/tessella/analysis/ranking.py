@@ -1,9 +1,8 @@
 """Which of several networks has more regions, and how sure that is.
 
-Four words, from the strongest: *proved* (the lower bound of one lies above the upper bound of the other), *probable* (so does its probable lower bound), *estimated*
-(the estimates differ by more than their standard errors explain) and *undecided*.  An estimate has no upper bound that holds with a confidence: a mean of
-numbers of unknown spread may always be missing a rare large one.  So the upper side of a claim is always the proved bound, and what rests on two estimates is no more
-than estimated: Welch's test on their logarithms, corrected for the number of pairs (Holm 1979).
+Four words, from the strongest: *proved* (the lower bound of one lies above the upper bound of the other), *probable* (its probable lower bound lies above the probable upper bound of the other),
+*estimated* (the estimates differ by more than their standard errors explain) and *undecided*.  What rests on two estimates is no more than estimated: Welch's test on their logarithms,
+corrected for the number of pairs (Holm 1979).
 """
 
 import math
@@ -120,6 +119,7 @@ class Ranking(Result):
                     "proved_lower": known.proved_lower,
                     "probable_lower": known.probable_lower,
                     "estimate": None if known.maps_interval is None else known.mean,
+                    "probable_upper": known.probable_upper,
                     "upper": known.upper,
                     "more_than_the_next": None if pair is None else str(pair.verdict),
                     "p_value": None if pair is None else pair.p_value,
@@ -219,7 +219,7 @@ def _compared(one: tuple[str, Analysis], other: tuple[str, Analysis]) -> Compari
         if x.proved_lower > y.upper:
             return Comparison(more, fewer, Verdict.PROVED)
     for (more, x), (fewer, y) in ((one, other), (other, one)):
-        if x.probable_lower > y.upper:
+        if x.probable_lower > y.probable_upper:
             return Comparison(more, fewer, Verdict.PROBABLE)
     return Comparison(first, second, Verdict.UNDECIDED, _p_value(a, b))
 

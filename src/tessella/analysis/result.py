@@ -61,7 +61,7 @@ class Step:
 class Analysis(Answer):
     """All that is known of the number of regions of a network on a domain.
 
-    The order ``1 <= proved_lower <= probable_lower <= upper`` always holds; if the count is exact, all are equal.
+    The order ``1 <= proved_lower <= probable_lower <= probable_upper <= upper`` always holds; if the count is exact, all are equal.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Analysis(Answer):
     probable_lower
         The count is at least this, with the confidence; never below `proved_lower`.
     confidence
-        Of the probable bound.  Where several methods bound it, each had a part of what may go wrong.
+        Of both probable bounds together.  Where several methods bound it, each had a part of what may go wrong.
     stability
         The units that never change their state; None if not even that was found.
     upper_bounds
@@ -89,6 +89,8 @@ class Analysis(Answer):
         Whether it ran to its end.
     compile_seconds
         Wall time that went by while code was compiled, once per machine, or loaded.
+    probable_upper
+        The count is at most this, with the confidence; never above `upper`.
     """
 
     network: Network
@@ -107,12 +109,14 @@ class Analysis(Answer):
     seconds: float = 0.0
     status: Status = Status.FINISHED
     compile_seconds: float = 0.0
+    probable_upper: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse a bracket that contradicts itself."""
-        if not 1 <= self.proved_lower <= self.probable_lower <= self.upper:
-            ends = f"{self.proved_lower}, {self.probable_lower}, {self.upper}"
-            msg = f"proved lower, probable lower and upper bound must rise from 1 on; got {ends:.80}"
+        """Refuse a bracket that contradicts itself; the proved upper bound stands for a probable one that is not given."""
+        object.__setattr__(self, "probable_upper", self.probable_upper or self.upper)
+        if not 1 <= self.proved_lower <= self.probable_lower <= self.probable_upper <= self.upper:
+            ends = f"{self.proved_lower}, {self.probable_lower}, {self.probable_upper}, {self.upper}"
+            msg = f"proved lower, probable lower, probable upper and upper bound must rise from 1 on; got {ends:.80}"
             raise OptionError(msg)
 
     @property
@@ -132,12 +136,12 @@ class Analysis(Answer):
             return self.exact
         if self.estimate is None:
             return None
-        return min(max(round(self.estimate.mean), self.probable_lower), self.upper)
+        return min(max(round(self.estimate.mean), self.probable_lower), self.probable_upper)
 
     @property
     def maps_interval(self) -> tuple[float, float] | None:
         """Where log2 of the count lies, as `Estimate.maps_interval`, moved into the bracket; None if that is too uncertain, or there is no estimate."""
-        low, high = maps(self.probable_lower), maps(self.upper)
+        low, high = maps(self.probable_lower), maps(self.probable_upper)
         if self.exact is not None:
             return low, high
         if self.estimate is None or self.estimate.maps_interval is None:
@@ -177,6 +181,8 @@ class Analysis(Answer):
             claims.append((self.probable_lower, Side.LOWER, self.probable_method, self.confidence))
         if self.mean is not None:
             claims.append((self.mean, Side.ESTIMATE, "descents", 0.0))
+        if self.probable_upper < self.upper:
+            claims.append((self.probable_upper, Side.UPPER, "uniform descents", self.confidence))
         claims.append((self.upper, Side.UPPER, self.upper_method, 1.0))
         return tuple(Bound(value, side, counted, name, sure, self.seconds) for value, side, name, sure in claims)
 
@@ -215,6 +221,8 @@ class Analysis(Answer):
         if self.mean is not None:
             about = self.maps_interval and f"about {format_estimate(self.mean, self.maps_interval)} (estimated)"
             parts.append(about or "? (too uncertain to estimate)")
+        if self.probable_upper < self.upper:
+            parts.append(f"{format_count(self.probable_upper, Side.UPPER)} ({format_confidence(self.confidence)} sure)")
         parts.append(f"{format_count(self.upper, Side.UPPER)} regions (proved)")
         return f"Analysis({' <= '.join(parts)}, {where})"
 
@@ -240,11 +248,13 @@ class Analysis(Answer):
             "standard_error": self.standard_error,
             "relative_error": self.relative_error,
             "maps_interval": self.maps_interval,
+            "probable_upper": self.probable_upper,
             "upper": self.upper,
             "maps": {
                 "proved_lower": maps(self.proved_lower),
                 "probable_lower": maps(self.probable_lower),
                 "estimate": None if self.mean is None else maps(self.mean),
+                "probable_upper": maps(self.probable_upper),
                 "upper": maps(self.upper),
             },
             "counted": self.network.counted,

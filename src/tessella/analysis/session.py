@@ -108,13 +108,22 @@ class Session:
             self.standing = replace(self.standing, steps=(*before, *done))
         self._check()
 
-    def know(self, *, proved_lower: int = 1, probable_lower: int = 1, upper: int | None = None, **news: Any) -> None:
+    def know(
+        self,
+        *,
+        proved_lower: int = 1,
+        probable_lower: int = 1,
+        probable_upper: int | None = None,
+        upper: int | None = None,
+        **news: Any,
+    ) -> None:
         """Take in news, and tell; bounds only ever get better, and a probable one never leaves the proved bracket."""
         now = self.standing
         most = now.upper if upper is None else min(now.upper, upper)
         least = max(now.proved_lower, proved_lower)
         probable = min(max(now.probable_lower, least, probable_lower), most)
-        ends: dict[str, Any] = {"proved_lower": least, "probable_lower": probable, "upper": most}
+        likely = max(min(now.probable_upper or most, most if probable_upper is None else probable_upper, most), probable)
+        ends: dict[str, Any] = {"proved_lower": least, "probable_lower": probable, "probable_upper": likely, "upper": most}
         compiled = meter.compile_seconds() - self._compiled
         self.standing = replace(now, **ends, **news, seconds=max(self.spent, 0.0), compile_seconds=compiled)
         if self.progress:

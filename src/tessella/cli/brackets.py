@@ -49,10 +49,10 @@ class _Notes:
 
 
 def _is_ready(what: str) -> bool:
-    from tessella.estimating.descents import Descents  # noqa: PLC0415  loads the compiler
+    from tessella.estimating.estimate import FUNCTIONS  # noqa: PLC0415  loads the compiler
     from tessella.kernel.warming import ready  # noqa: PLC0415
 
-    return what != "the estimator" or ready(Descents.functions)  # others say themselves that they are compiled
+    return what != "the estimator" or ready(FUNCTIONS)  # others say themselves that they are compiled
 
 
 def _standing(title: str, now: Analysis, seconds: float) -> Group:
@@ -124,6 +124,7 @@ def print_ranking(found: Ranking) -> None:
         ("at least", True),
         ("probably", True),
         ("about", True),
+        ("probably", True),
         ("at most", True),
         ("more than the next", False),
     ]
@@ -135,7 +136,7 @@ def print_ranking(found: Ranking) -> None:
         ends = format_count(known.proved_lower, Side.LOWER), format_count(known.probable_lower, Side.LOWER), about
         last = place + 1 == len(names)
         step = "" if last else _sure(found.between(name, names[place + 1]), found)
-        drawn.add_row(name, *ends, format_count(known.upper, Side.UPPER), step)
+        drawn.add_row(name, *ends, *(format_count(most, Side.UPPER) for most in (known.probable_upper, known.upper)), step)
     out = console()
     out.print(drawn)
     words = {each.verdict for each in found.comparisons}

@@ -43,6 +43,8 @@ from tessella.result import (
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
+FUNCTIONS = (*Descents.functions, *Sampler.functions)  # the compiled code that estimates call
+
 _WHO = "an estimate"
 _OTHER = 0x5DEECE66D1CE4E5B  # what makes other seeds
 _SHORT = 0.05  # seconds; too little time for both kinds of descents
@@ -328,7 +330,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     tree = Tree.of(known)
     tries = counting and probes is None and not is_large(tree) and tree.units > 0 and domain.free_dim > 0
     if not is_large(tree):
-        warming.load((*Descents.functions, *Sampler.functions))
+        warming.load(FUNCTIONS)
         if tries and executor is None:
             prepare(tree)
     unlimited = seconds is None and probes is not None

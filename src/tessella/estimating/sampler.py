@@ -69,6 +69,25 @@ class Sampler(Laid):
                 done += 1
         return Terms(low, high)
 
+    def leaf(self, number: int, base: int) -> bytes | None:
+        """The decisions of the region that a descent reached; None if it failed, or if it is not certain which one that is.
+
+        Every region is reached with the same probability, those aside that lie in cells which nobody can decide.
+        """
+        work, signs = self._work, self._walk.path.signs
+        if not self._exists:
+            return None
+        work.counts = work.stops = False
+        reached = go(work, number, np.array([base], dtype=np.uint64), low := np.zeros(1), np.zeros(1))
+        if reached:
+            return bytes(signs[: len(work.loses)]) if low[0] == 1.0 else None
+        position, chance = self._walk.path.position, np.random.default_rng([number, base]).random()
+        share = self._below(position)
+        if share is None or chance >= share:
+            return None
+        leaves = list(self.answers.leaves(bytes(signs[:position])))
+        return leaves[int(chance / share * len(leaves))]
+
     def _below(self, position: int) -> float | None:
         """How many regions lie below the path's first decisions, as a part of what was promised there; None if that takes too long."""
         path, layer = self._walk.path, self._work.begins.tolist().index(position)

@@ -1,7 +1,7 @@
 """Regions drawn at random with known weights: averages over all regions from a few of them."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +10,12 @@ import numpy as np
 
 from tessella.answer import Answer
 from tessella.door import DomainLike, NetworkLike, enter
+from tessella.errors import OptionError
 from tessella.estimating.contest import descents_of
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
+from tessella.estimating.sampler import Sampler
+from tessella.estimating.uniform import is_hopeful
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel.threads import single_threaded
 from tessella.methods import Method
@@ -24,6 +27,7 @@ from tessella.partition.witness import Proof
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
+_PATIENCE = 1_000_000  # descents for one region that is drawn uniformly: a minute or two
 _LEARN = (8, 256)  # rounds to learn from before regions are drawn: a quarter of their number, within these
 
 
@@ -71,6 +75,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     *,
     executor: ExecutorLike | None = None,
     stability: Stability | None = None,
+    uniform: bool = False,
 ) -> list[SampledRegion]:
     """Draw regions by random descents, each with its weight.
 
@@ -90,10 +95,13 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
         Where the rounds to learn from are made; None for threads.
     stability
         The units that never change their state on the domain, if they are known; else they are found by linear bounds.
+    uniform
+        Draw n regions with exactly the same probability each, so that averages need no weights: all are 1.  It takes U / N descents to draw one of N regions, where U is about
+        `tessella.configuration_bound`; where that is too many, an error says so.  Regions in cells that nobody can decide in reasonable time are not drawn.
 
     Returns
     -------
-    At most n: a descent that ends in a cell too thin to be decided in reasonable time brings nothing, and counts as 0 (divide by n).
+    At most n: a descent that ends in a cell too thin to be decided in reasonable time brings nothing, and counts as 0 (divide by n).  If uniform, n.
 
     Examples
     --------
@@ -113,11 +121,14 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     executor = check_executor(executor, "a sample")
     base = generator(rng).integers(2**63, size=2)
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
+    if uniform:
+        return list(_drawn_evenly(known, int(n), int(base[1])))
     return list(_drawn(known, int(n), int(base[0]), int(base[1]), executor))
 
 
-def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Executor | None) -> Iterator[SampledRegion]:
-    network, domain, tree = known.network, known.domain, Tree.of(known)
+def _maker(known: Stability) -> Callable[[bytes], Region]:
+    """Makes regions of the decisions on unstable units."""
+    network, domain = known.network, known.domain
     active, unstable = np.concatenate(
         [
             np.stack([on, may])[:, layer.rectified]
@@ -133,6 +144,32 @@ def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Exec
         found = prove(pattern)
         return Region(network, domain, *(found or (pattern, None)))
 
+    return region
+
+
+def _drawn_evenly(known: Stability, n: int, base: int) -> Iterator[SampledRegion]:
+    region, tree = _maker(known), Tree.of(known)
+    if not tree.units or not tree.domain.free_dim:
+        yield from [SampledRegion(region(bytes(tree.units)), 0.0)] * n
+        return
+    if not is_hopeful(tree, 0.0):
+        msg = "uniform=True is for networks whose configuration_bound is below 2^120, with layers of at most 256 ReLUs; leave it out to draw regions with weights"
+        raise OptionError(msg)
+    sampler, number, last = Sampler(tree), 0, 0
+    with single_threaded():
+        for _ in range(n):
+            while (prefix := sampler.leaf(number, base)) is None:
+                number += 1
+                if number - last > _PATIENCE:
+                    msg = f"uniform=True: none of {_PATIENCE:,} descents reached a region; leave it out to draw regions with weights"
+                    raise OptionError(msg)
+            number += 1
+            last = number
+            yield SampledRegion(region(prefix), 0.0)
+
+
+def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Executor | None) -> Iterator[SampledRegion]:
+    domain, tree, region = known.domain, Tree.of(known), _maker(known)
     if not tree.units or not domain.free_dim:
         yield from [
             SampledRegion(region(bytes(tree.units)), 0.0)

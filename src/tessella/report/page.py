@@ -184,13 +184,14 @@ def _model(part: _Part, suffix: str, *, named: bool) -> tuple[str, str]:
 
 def _comparison(found: Ranking) -> str:
     """Which network has more: all brackets on one scale, and how sure each step down is."""
-    heads = ["network", "at least, proved", "at least", "about", "at most, proved", "more than the next"]
+    heads = ["network", "at least, proved", "at least", "about", "at most", "at most, proved", "more than the next"]
     rows = list[list[str]]()
     for row, one in zip(found.rows(), found.analyses.values(), strict=True):
         lower = [format_count(value, Side.LOWER) for value in (one.proved_lower, one.probable_lower)]
         about = "-" if one.mean is None or one.maps_interval is None else format_estimate(one.mean, one.maps_interval)
-        rows.append([row["network"], *lower, about, format_count(one.upper, Side.UPPER), _step(row)])
-    table = _scrolled(html_table(heads, rows, numbers=range(1, 5), kind="compared"))
+        upper = [format_count(value, Side.UPPER) for value in (one.probable_upper, one.upper)]
+        rows.append([row["network"], *lower, about, *upper, _step(row)])
+    table = _scrolled(html_table(heads, rows, numbers=range(1, 6), kind="compared"))
     note = f"All probable bounds hold at once with {format_confidence(found.confidence)} confidence."
     drawn = _scrolled(pictures.brackets(found.analyses))
     return f'<section aria-labelledby="compared"><h2 id="compared">Which has more</h2>\n{drawn}{table}<p class="small">{note}</p></section>'
@@ -241,6 +242,9 @@ def _answer(found: Analysis) -> str:
     if found.probable_lower > found.proved_lower:
         probable = _number(found.probable_lower, Side.LOWER)
         text += f"; at least <strong>{probable}</strong> with {format_confidence(found.confidence)} confidence"
+    if found.probable_upper < found.upper:
+        probable = _number(found.probable_upper, Side.UPPER)
+        text += f"; at most <strong>{probable}</strong> with {format_confidence(found.confidence)} confidence"
     if found.mean is not None and found.maps_interval is not None:
         text += f"; about <strong>{marked_up(format_estimate(found.mean, found.maps_interval))}</strong> by estimate"
     return f"{text}.{compared}"

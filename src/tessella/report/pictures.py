@@ -91,18 +91,19 @@ def _one(found: Analysis, x: Callable[[float], float], room: float, height: floa
         mark = f'<path class="exact" d="M{high:.1f} {top:g}l9 10-9 10-9-10z"/>'
         return [label.drawn(height + 16.0), mark], top + 22.0
     above = [(low, f"at least {format_count(found.proved_lower, Side.LOWER)}, proved")]
-    sure = found.probable_lower > found.proved_lower
-    place = x(maps(found.probable_lower))
-    if sure:
-        text = f"at least {format_count(found.probable_lower, Side.LOWER)}, {format_confidence(found.confidence)} sure"
-        above.append((place, text))
+    sure, marks = f"{format_confidence(found.confidence)} sure", list[float]()
+    if found.probable_lower > found.proved_lower:
+        marks.append(x(maps(found.probable_lower)))
+        above.append((marks[-1], f"at least {format_count(found.probable_lower, Side.LOWER)}, {sure}"))
+    if found.probable_upper < found.upper:
+        marks.append(x(maps(found.probable_upper)))
+        above.append((marks[-1], f"at most {format_count(found.probable_upper, Side.UPPER)}, {sure}"))
     above.append((high, f"at most {format_count(found.upper, Side.UPPER)}, proved"))
     lines = _in_lines([_Label.at(at, text, room) for at, text in above])
     parts = [label.drawn(height + 15.0 * (number + 1)) for number, line in enumerate(lines) for label in line]
     top = height + 15.0 * len(lines) + 8.0
     parts.append(f'<rect class="proved" x="{low:.1f}" y="{top:g}" width="{high - low:.1f}" height="24" rx="3"/>')
-    if sure:
-        parts.append(f'<line class="probable" x1="{place:.1f}" x2="{place:.1f}" y1="{top - 5:g}" y2="{top + 29:g}"/>')
+    parts += [f'<line class="probable" x1="{at:.1f}" x2="{at:.1f}" y1="{top - 5:g}" y2="{top + 29:g}"/>' for at in marks]
     if found.mean is None or found.maps_interval is None:
         return parts, top + 30.0
     place, ends = x(maps(found.mean)), [x(power) for power in found.maps_interval]
@@ -134,6 +135,9 @@ def _in_words(found: Analysis) -> str:
     if found.probable_lower > found.proved_lower:
         probable = format_count(found.probable_lower, Side.LOWER)
         words.append(f"at least {probable} with {format_confidence(found.confidence)} confidence")
+    if found.probable_upper < found.upper:
+        probable = format_count(found.probable_upper, Side.UPPER)
+        words.append(f"at most {probable} with {format_confidence(found.confidence)} confidence")
     if found.mean is not None and found.maps_interval is not None:
         words.append(f"about {format_estimate(found.mean, found.maps_interval)} by estimate")
     return "; ".join(words) + "."
