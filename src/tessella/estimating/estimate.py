@@ -48,6 +48,7 @@ FUNCTIONS = (*Descents.functions, *Sampler.functions)  # the compiled code that 
 _WHO = "an estimate"
 _OTHER = 0x5DEECE66D1CE4E5B  # what makes other seeds
 _SHORT = 0.05  # seconds; too little time for both kinds of descents
+_RARELY = 10.0  # how much longer than a report takes nothing is reported
 _NONE = np.zeros(0)
 _SECONDS = 2.0  # for an estimate, if nothing else is said
 _TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how far it comes, and to end
@@ -345,10 +346,15 @@ def estimate(  # noqa: PLR0913  one keyword per option
 
     proved = _proved(tree, tried)
 
-    def report(sample: Sample) -> None:
-        if tell and (len(sample.logarithms) or (sample.uniform and sample.uniform.low.any())):
+    quiet = -math.inf
+
+    def report(sample: Sample, *, last: bool = False) -> None:
+        nonlocal quiet
+        start = meter.clock()
+        if tell and (last or start >= quiet) and (len(sample.logarithms) or (sample.uniform and sample.uniform.low.any())):
             now = said(sample, confidence, proved)
             ends = now.lower, confidence, len(sample.logarithms), meter.clock() - begun, now.maps_interval, now.upper
+            quiet = meter.clock() + _RARELY * (meter.clock() - start)
             tell(EstimateProgress(now.maps, now.relative_error, *ends))
 
     drawn: Drawn | None = None
@@ -361,7 +367,7 @@ def estimate(  # noqa: PLR0913  one keyword per option
     status = rounds.go(probes, left, None if early is Status.LOST else executor, workers)
     status, sample = early or status, rounds.sample._replace(uniform=drawn)
     if status is not Status.INTERRUPTED:
-        report(sample)
+        report(sample, last=True)
     found = _estimated(known, sample, confidence, proved)
     return replace(found, seconds=meter.clock() - begun, status=status, compile_seconds=meter.compile_seconds() - compiled)
 

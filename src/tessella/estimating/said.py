@@ -11,6 +11,7 @@ from tessella.result import maps
 _STILL = 0.1  # part of the rounds, the first ones, that the mean does without: predictions are not learned yet
 _UNDECIDED = 0.1  # part of the rounds that may have met a cell that nobody decided, for an interval
 _WIDEST = 8.0  # bits; two sides that are further apart are no interval
+_FEW = 10  # descents that reach a region; fewer say too little of a mean
 _SAFE = 1e-9  # relative: more than the rounding of all logarithms
 _LARGEST = 1000.0  # log2 of what is returned as a floating-point number
 
@@ -61,7 +62,8 @@ def _centre(sample: Sample) -> float:
     """Log2 of the mean without the first rounds; before there are any, of that of the descents before them."""
     logarithms, uniform = sample.logarithms, sample.uniform
     if not len(logarithms) and uniform is not None:
-        return log_mean(uniform.logarithms) / math.log(2.0)
+        few = (uniform.low > 0.0).sum() < _FEW
+        return -math.inf if few else log_mean(uniform.logarithms) / math.log(2.0)
     still = max(math.floor(_STILL * len(logarithms)), min(sample.settled, len(logarithms) - 1))
     return log_mean(logarithms[still:]) / math.log(2.0)
 

@@ -27,11 +27,15 @@ from tessella.partition.tree import Tree
 from tessella.result import Status
 
 _WIDEST, _MOST = 256, 120  # units of a layer, and bits of what is promised, up to which descents can be hoped to succeed
-_FIRST, _GROWTH = 16, 1.0  # descents of the first lot, and how much more are made in the next one
+_FIRST, _GROWTH, _MOST_OF = (
+    16,
+    1.0,
+    0.1,
+)  # descents of the first lot, how much more are made in the next one, and the part of the time that a lot may take
 _PART, _HOPE = 0.5, 0.25  # of the time: for descents; and until they are given up if none succeeded
 _TASK, _LONGEST = 0.02, 256  # seconds that a task should take, and descents in it
 _TRIED = 64  # descents in either way, before one is chosen
-_TICK = 0.2  # seconds between reports
+_TICK, _RARELY = 0.2, 20.0  # seconds between reports, and how much longer than a report takes
 _LARGEST = 2**26  # descents
 _OFF = 2.0**-51  # more than the probabilities of one draw are off by, added up
 
@@ -197,7 +201,7 @@ class Uniform:
                 fitting = int((part * whole - spent) / self._pace) if self._pace else wanted
                 if fitting < min(wanted, _FIRST):
                     return True
-                wanted = min(wanted, fitting)
+                wanted = min(wanted, fitting, max(_FIRST, int(_MOST_OF * whole / self._pace)) if self._pace else wanted)
             wanted = min(wanted, _LARGEST - self._done)
             if wanted <= 0:
                 return True
@@ -209,6 +213,14 @@ class Uniform:
             made = self._parts[-(len(self._parts) - parts) :]
             ways.add(np.concatenate([part.high for part in made]), self._clock() - begun - spent, counts=counts)
         return True
+
+    def _tell(self) -> None:
+        """Report, unless that takes much of the time: what many descents say takes longer to add up."""
+        begun = meter.clock()
+        if begun >= self._told:
+            self._report(self.drawn)
+            now = meter.clock()
+            self._told = now + max(_TICK, _RARELY * (now - begun))
 
     def _lot(self, lot: Task, planned: int, deadline: float, pending: Pending[int], workers: int, *, afar: bool) -> None:  # noqa: PLR0913
         """Make some descents, and keep those before the first that is missing."""
@@ -225,9 +237,7 @@ class Uniform:
                         pending.submit(start, work, self._crew, key, self._tree, task)
                     start += task.size
                 found.update(pending.wait(_TICK))
-                if meter.clock() - self._told >= _TICK:
-                    self._told = meter.clock()
-                    self._report(self.drawn)
+                self._tell()
         finally:
             pending.cancel()
             while self._done in found:
