@@ -46,6 +46,9 @@ def go(contest, share, deviations, count=40, seconds=1.0):
         ((32, 40, 40), [Kind.PROGRAMS, Kind.POINTS]),
         ((32, 80, 40), [Kind.SHARED, Kind.POINTS]),
         ((300, 300, 300), [Kind.POINTS]),
+        ((2, 600, 5), [Kind.PROGRAMS]),
+        ((3, *(100,) * 12), [Kind.PROGRAMS]),
+        ((14, *(100,) * 12), [Kind.POINTS]),
     ],
 )
 def test_small_trees_have_one_kind(sizes, kinds):

@@ -26,6 +26,7 @@ from tessella.partition.tree import Tree
 
 _NARROW = 8  # units of the first layer up to which two nodes are kept, and not one
 _WIDEST = 512  # units; points are not pushed through wider layers
+_UNITS = 900  # more have too many coefficients to learn together: about four per unit, and memory for each pair of them
 _PROGRAMS = 64_000  # dimensions times units: beyond it, linear programs take too long beside points
 _CONTEST = 0.4  # part of the time after which the kind is chosen
 _FIRST = 12  # rounds by points, to begin with
@@ -81,10 +82,11 @@ class Learner(Protocol):
 def kinds_for(tree: Tree) -> tuple[Kind, ...]:
     """The kinds of descents that are worth a trial; small trees have one."""
     first, widest = tree.network.layers[0].units, max(layer.units for layer in tree.network.layers)
-    programs = Kind.SHARED if WIDE < widest <= _WIDEST else Kind.PROGRAMS
+    few = widest <= _WIDEST and tree.units <= _UNITS
+    programs = Kind.SHARED if widest > WIDE and few else Kind.PROGRAMS
     if not is_wide(tree):
         return (programs,)
-    if widest > _WIDEST or min(tree.domain.free_dim, first) * tree.units > _PROGRAMS:
+    if not few or min(tree.domain.free_dim, first) * tree.units > _PROGRAMS:
         return (Kind.POINTS,)
     return (programs, Kind.POINTS)
 
