@@ -134,7 +134,7 @@ def test_without_matplotlib_the_extra_is_named(run, model, monkeypatch):
     monkeypatch.setattr(plot, "find_spec", lambda _: None)
     code, _, err = run("plot", model, "--slice", "0,1")
     assert code == 2
-    assert err == "tessella: error: pictures need matplotlib; install it with: pip install 'tessella[plot]'\n"
+    assert err == "tessella: error: pictures need matplotlib, which is not installed: pip install matplotlib\n"
 
 
 def test_a_report_is_written(run, model, tmp_path):
