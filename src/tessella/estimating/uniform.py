@@ -178,6 +178,8 @@ class Uniform:
                     with ThreadPoolExecutor(worker_count(workers)) as threads:
                         self._cut = not self._lots(count, deadline, threads, workers, afar=False)
         except WorkerLost as error:
+            if not self._done:  # it never worked
+                raise
             say_lost(f"{error}; what {self._done:,} descents say is kept")
             return Status.LOST
         except KeyboardInterrupt:
