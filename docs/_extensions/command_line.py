@@ -48,7 +48,7 @@ def described() -> Iterator[str]:
 def described_option(parameter: click.Parameter, context: click.Context) -> Iterator[str]:
     """One option or argument, as an item of a list."""
     record = parameter.get_help_record(context)
-    if isinstance(parameter, click.Argument):
+    if parameter.param_type_name == "argument":
         record = (re.sub(r"\W*<.*", "", str(parameter.metavar or parameter.name)), str(getattr(parameter, "help", None) or ""))
     if record is None:
         return
