@@ -66,6 +66,15 @@ def test_the_kind_that_spreads_less_is_chosen(programs, points, best):
     assert contest.leader.kind is best
 
 
+def test_short_turns_tell_together_how_far_they_spread():
+    """Turns may be of a few rounds, as the first ones are."""
+    contest, spreads = Contest(tree_of(32, 80, 40), timed=True), {Kind.SHARED: 14.0, Kind.POINTS: 4.0}
+    assert [go(contest, 0.0, spreads, count=4).kind for _ in range(4)] == [Kind.POINTS] * 3 + [Kind.SHARED]
+    for _ in range(2):
+        go(contest, 0.3, spreads)
+    assert go(contest, 0.5, spreads).kind is Kind.POINTS
+
+
 def test_what_was_learned_is_kept_only_if_it_narrows_the_spread():
     contest = Contest(tree_of(2, 70, 5), timed=True)
     learner = contest._entrants[0].learner

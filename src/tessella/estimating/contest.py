@@ -33,6 +33,7 @@ _FIRST = 12  # rounds by points, to begin with
 _TELLING = 6  # rounds that tell how far log X spreads, roughly
 _TRIAL = 4  # rounds of a trial, to one that there was before
 _WORSE = 1.1  # how much further log X may spread in a trial, which has few rounds
+_RECENT = 64  # rounds that tell how far log X spreads, where turns are not told apart
 _LN2 = math.log(2.0)
 
 
@@ -112,7 +113,8 @@ class _Entrant:
     def __init__(self, tree: Tree, kind: Kind) -> None:
         self.kind, self.learner, self.validates = kind, _learner(tree, kind), kind is Kind.SHARED
         self.done, self.seconds, self.deviation = 0, 0.0, math.inf
-        self._best, self._trying, self._lately = self.learner.theta.copy(), False, list[Floats]()
+        self._best, self._trying = self.learner.theta.copy(), False
+        self._lately: list[Floats] = []
 
     def turn(self) -> Turn:
         """The next rounds: with what was learned, as a trial if that has not been seen to pay."""
@@ -132,7 +134,7 @@ class _Entrant:
     def end(self, turn: Turn) -> None:
         """The end of a turn: keep what it was steered by if that was good, and learn."""
         made = np.concatenate(self._lately or [np.zeros(0)]) / _LN2
-        self._lately.clear()
+        self._lately = [] if self.validates else [made[-_RECENT:] * _LN2]
         found = made[np.isfinite(made)]
         deviation = float(found.std(ddof=1)) if len(found) >= _TELLING else math.inf
         if not self.validates:
