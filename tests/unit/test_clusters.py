@@ -6,6 +6,7 @@ import signal
 import socket
 import sys
 import time
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -234,3 +235,22 @@ def test_another_version_elsewhere_is_told(client, monkeypatch, blocked, version
     )
     with pytest.raises(SolverError, match=said):
         tessella.count(*SMALL, executor=client)
+
+
+def test_an_executor_that_is_lost_in_the_middle_leaves_what_the_first_steps_say(caplog):
+    """Its first tasks bring something, then it takes no more."""
+
+    class Tiring(ThreadPoolExecutor):
+        left = 12
+
+        def submit(self, *given, **named):
+            self.left -= 1
+            if self.left < 0:
+                msg = "tired"
+                raise BrokenExecutor(msg)
+            return super().submit(*given, **named)
+
+    with Tiring(1) as tiring:
+        found = tessella.estimate(*network(9, 26, 26), seconds=20.0, counting=False, executor=tiring)
+    assert (found.status, found.probes >= 1) == ("worker lost", True)
+    assert "tired" in caplog.text

@@ -14,7 +14,7 @@ from tessella.counting.count import Count, count
 from tessella.counting.schedule import prepare
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.errors import OptionError
+from tessella.errors import OptionError, WorkerLost
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds, Sample
 from tessella.estimating.said import markov, number, said
@@ -25,6 +25,7 @@ from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Network
+from tessella.parallel import say_lost
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Tree
 from tessella.progress import with_bar
@@ -363,13 +364,30 @@ def estimate(  # noqa: PLR0913  one keyword per option
         ended, drawn = uniform.go(probes, deadline, executor, workers), uniform.drawn
         early = None if ended is Status.FINISHED else ended
     rounds = Rounds(tree, base, lambda sample: report(sample._replace(uniform=drawn)))
-    left = meter.clock() if early else deadline  # at least one, for an answer
-    status = rounds.go(probes, left, None if early is Status.LOST else executor, workers)
-    status, sample = early or status, rounds.sample._replace(uniform=drawn)
+    worked = tried is not None or drawn is not None
+    status = _made(rounds, (probes, deadline, executor, workers), early, worked=worked)
+    sample = rounds.sample._replace(uniform=drawn)
     if status is not Status.INTERRUPTED:
         report(sample, last=True)
     found = _estimated(known, sample, confidence, proved)
     return replace(found, seconds=meter.clock() - begun, status=status, compile_seconds=meter.compile_seconds() - compiled)
+
+
+def _made(
+    rounds: Rounds, asked: tuple[int | None, float, Executor | None, int | None], early: Status | None, *, worked: bool
+) -> Status:
+    """Make rounds, at least one, for an answer; what ended steps before ends these, too, and so does the loss of an executor that worked before."""
+    probes, deadline, executor, workers = asked
+    if not early:
+        try:
+            return rounds.go(probes, deadline, executor, workers)
+        except WorkerLost as error:
+            if not worked:
+                raise
+            say_lost(f"{error}; what is known is returned")
+            early = Status.LOST
+    rounds.go(probes, meter.clock(), None if early is Status.LOST else executor, workers)
+    return early
 
 
 def _estimated(known: Stability, sample: Sample, confidence: float, proved: int) -> Estimate:
