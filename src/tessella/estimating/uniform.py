@@ -193,7 +193,6 @@ class Uniform:
         while count is None or self._done < count:
             spent, parts = self._clock() - begun, len(self._parts)
             self._pace = spent / self._done if self._done else 0.0
-            succeeded = succeeded or bool(self._parts and self._parts[-1].high.any())
             planned = _FIRST if not self._pace or math.isinf(whole) else max(int(_PART * whole / self._pace), self._done + 1)
             wanted = max(_FIRST, int(_GROWTH * self._done))
             if count is not None:
@@ -212,8 +211,10 @@ class Uniform:
             self._lot(lot, planned, deadline, Pending[int](executor), workers, afar=afar)
             if self._done < lot.first + wanted:
                 return False
-            made = self._parts[-(len(self._parts) - parts) :]
-            ways.add(np.concatenate([part.high for part in made]), self._clock() - begun - spent, counts=counts)
+            made = np.concatenate([part.high for part in self._parts[parts:]])
+            succeeded = succeeded or bool(made.any())
+            if lot.first:  # the first lot also makes what descents work with
+                ways.add(made, self._clock() - begun - spent, counts=counts)
         return True
 
     def _tell(self) -> None:
