@@ -140,7 +140,7 @@ class Estimate(Answer):
     compile_seconds
         Wall time that went by while code was compiled, once per machine, or loaded.
     maps_interval
-        Where log2 of the count lies: an interval that was measured to hold it in at least as many runs as the confidence says, on networks whose count is known.
+        Where log2 of the count lies: an interval that is meant to hold it in as many runs as the confidence says.  How often it did is in the notebook; nothing is proved.
         None if the probes are too few, or spread too far, to say more than `lower` does.  It may lie above `maps`: where probes spread far, the largest ones
         were not drawn, and their mean is too small.
     method
