@@ -339,7 +339,7 @@ def test_processes_do_the_same(nets, tmp_path):
 
 def test_a_cluster_needs_dask(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(tessella.MissingPackage, match=r"tessella\[cluster\]"), executor_of("tcp://127.0.0.1:1", 1):
+    with pytest.raises(tessella.MissingPackage, match=r"pip install 'dask\[distributed\]'"), executor_of("tcp://127.0.0.1:1", 1):
         pass
 
 

@@ -27,7 +27,7 @@ class Asked:
         self.normals, self.constants = self.normals / sizes[:, None], self.constants / sizes
         rectified = np.ones(dimensions, dtype=bool)
         scaled = Scaled(
-            (first,), (np.zeros(dimensions),), (rectified,), (np.zeros(dimensions),), np.zeros((0, inputs)), np.zeros(0)
+            (first,), (np.zeros(dimensions),), (rectified,), (np.zeros(dimensions),), np.zeros((0, inputs)), np.zeros(0), (None,)
         )
         self.cell = Cell.of(space, Layers.of(scaled), rows=rows + 16, states=3)
         self.question = Question.of(self.cell, units=dimensions, sets=4, mixtures=mixtures)

@@ -174,9 +174,10 @@ class _Entries:
 def _element_type(entry: "ValueInfoProto") -> str:
     kind = entry.type.tensor_type.elem_type
     if kind not in _REAL_TYPES:
+        shown = entry.name if entry.name.isprintable() else "NAME"
         msg = (
             f"input {entry.name!r} is of type {_type_name(kind)}; floating-point numbers are expected ({', '.join(_REAL_TYPES.values())}), "
-            f"or fix this input by inputs={{{entry.name!r}: array}} (--input {entry.name}=FILE in a shell)"
+            f"or fix this input by inputs={{{entry.name!r}: array}} (--input {shown}=FILE in a shell)"
         )
         raise UnsupportedModel(msg)
     return _REAL_TYPES[kind]
