@@ -33,7 +33,9 @@ class Held:
         constants = room * rng.uniform(0.1, 1.0, rows) - normals @ middle
         sizes = np.abs(normals).sum(axis=1) + np.abs(constants)
         self.normals, self.constants = normals / sizes[:, None], constants / sizes
-        scaled = Scaled((first,), (np.zeros(p),), (np.ones(p, dtype=bool),), (np.zeros(p),), np.zeros((0, inputs)), np.zeros(0), (None,))
+        scaled = Scaled(
+            (first,), (np.zeros(p),), (np.ones(p, dtype=bool),), (np.zeros(p),), np.zeros((0, inputs)), np.zeros(0), (None,)
+        )
         self.cell = Cell.of(space, Layers.of(scaled), rows=rows + 16, states=3)
         self.question = Question.of(self.cell, units=rows + 2, sets=4)
         self.cell.codes[: rows + 2] = -1 - np.arange(rows + 2)
