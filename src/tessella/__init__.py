@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tessella.analysis.plan import analyze
     from tessella.analysis.ranking import Ranking, rank
     from tessella.analysis.result import Analysis
+    from tessella.bounding import UpperBounds, upper_bounds
     from tessella.counting.count import Count, CountProgress, count
     from tessella.domain import Box, Domain, Polytope
     from tessella.door import DomainLike, NetworkLike
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from tessella.stability import Stability, stability
     from tessella.tolerances import Tolerances
     from tessella.tracking import Tracker, track
-    from tessella.upper import UpperBounds, configuration_bound, empirical_bound, montufar_bound, raghu_bound, upper_bounds
+    from tessella.upper import configuration_bound, empirical_bound, montufar_bound, raghu_bound
 
 __all__ = [
     "SCIP",
@@ -126,6 +127,7 @@ _NAMES = {
     "analysis.plan": ("analyze",),
     "analysis.ranking": ("Ranking", "rank"),
     "analysis.result": ("Analysis",),
+    "bounding": ("UpperBounds", "upper_bounds"),
     "counting.count": ("Count", "CountProgress", "count"),
     "domain": ("Box", "Domain", "Polytope"),
     "door": ("DomainLike", "NetworkLike"),
@@ -146,7 +148,7 @@ _NAMES = {
     "stability": ("Stability", "stability"),
     "tolerances": ("Tolerances",),
     "tracking": ("Tracker", "track"),
-    "upper": ("UpperBounds", "configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound", "upper_bounds"),
+    "upper": ("configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
 _PUBLIC_MODULES = frozenset({"formulation", "plot", "report", "solvers"})

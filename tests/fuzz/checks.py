@@ -122,6 +122,9 @@ def bounded_above(hunt):
         found = tessella.upper_bounds(hunt.network, hunt.domain, method=method)
         if not hunt.true <= found.empirical <= found.configuration <= found.montufar <= found.raghu:
             return Seen(f"{method}: {found} for {hunt.true}")
+    found = tessella.upper_bounds(hunt.network, hunt.domain, method="linear", seconds=2.0)
+    if not hunt.true <= found.cellwise <= found.empirical:
+        return Seen(f"cellwise: {found} for {hunt.true}")
     return Seen()
 
 

@@ -23,6 +23,7 @@ from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.memory import format_size, memory_to_walk
 from tessella.analysis.result import Analysis
 from tessella.analysis.session import Session
+from tessella.bounding import upper_bounds
 from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
 from tessella.counting.schedule import TooLarge, prepare
@@ -43,7 +44,6 @@ from tessella.result import Side, Status, format_count, format_duration, format_
 from tessella.seeds import generator
 from tessella.stability import Stability
 from tessella.stability import stability as find_stability
-from tessella.upper import upper_bounds
 
 _WHO = "an analysis"
 _TRIAL, _GLANCE = (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tessella.answer import Answer, part, past, whole
+from tessella.bounding import UpperBounds
 from tessella.counting.count import Count
 from tessella.domain import Domain
 from tessella.errors import OptionError
@@ -25,7 +26,6 @@ from tessella.result import (
     maps,
 )
 from tessella.stability import Stability
-from tessella.upper import UpperBounds
 
 LOADING = "loading"
 

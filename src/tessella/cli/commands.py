@@ -78,6 +78,15 @@ def upper(  # noqa: PLR0913  one parameter per option
         typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (default)."),
     ] = None,
     seconds_per_unit: SecondsPerUnit = 10.0,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds",
+            metavar="S",
+            help="List cells of the first layer for so long at most, for the cellwise bound.",
+            show_default=False,
+        ),
+    ] = None,
     machines: Machines,
     count: Annotated[
         int | None, typer.Option("--count", metavar="N", help="The exact count, if known: shows how much of the gap is closed.")
@@ -88,12 +97,15 @@ def upper(  # noqa: PLR0913  one parameter per option
     """Bound the number of regions from above.
 
     With a domain (--box or --property) the weights count too: the empirical bound knows which units are stable there.
+    With --seconds, too, cells of the first layer are listed: the cellwise bound, which pays where inputs are few.
 
     Examples
     --------
         tessella upper model.onnx
 
         tessella upper model.onnx --box 0,1 --relu-output
+
+        tessella upper model.npz --box -1,1 --seconds 15
 
         tessella upper --widths 784,11,11,10
 
@@ -107,6 +119,7 @@ def upper(  # noqa: PLR0913  one parameter per option
             "goes with a model, not with --widths",
             count=count,
             method=method,
+            seconds=seconds,
             **where.given(),
             **reading.given(),
         )
@@ -116,7 +129,7 @@ def upper(  # noqa: PLR0913  one parameter per option
     domain = where.domain(network)
     chosen, shown = method or Method.MILP, printing.shown
     found = None if domain is None else Ranges(chosen, seconds_per_unit).stability(network, domain, machines, shown=shown)
-    bounds = tessella.upper_bounds(network, domain, stability=found)
+    bounds = tessella.upper_bounds(network, domain, stability=found, seconds=seconds, progress=shown or None)
     closed = None if count is None else bounds.gap_closed(count)
     if printing.as_json:
         drawing.print_json({"model": model, **bounds.to_dict(), **({} if closed is None else {"gap_closed": closed})})
@@ -126,7 +139,8 @@ def upper(  # noqa: PLR0913  one parameter per option
         drawing.print_bounds(bounds.bounds, title, quiet=printing.quiet)
     if shown:
         drawing.print_gap(bounds, closed)
-    end(interrupted=found is not None and found.bounds.interrupted)
+    stopped = (found is not None and found.bounds.interrupted) or bounds.status is Status.INTERRUPTED
+    end(interrupted=stopped)
 
 
 @app.command()

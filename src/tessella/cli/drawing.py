@@ -21,6 +21,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tessella._version import __version__
+from tessella.bounding import UpperBounds
 from tessella.cli.options import check_least
 from tessella.counting.count import Count, CountProgress
 from tessella.domain import Domain
@@ -43,7 +44,6 @@ from tessella.result import (
     shown,
 )
 from tessella.stability import Stability
-from tessella.upper import UpperBounds
 
 Tick = Callable[[int, int], None]
 _PAUSE = 0.1  # seconds between updates of a line
@@ -110,6 +110,9 @@ def print_gap(bounds: UpperBounds, closed: float | None) -> None:
     gain = maps(bounds.configuration) - maps(bounds.empirical)
     share = "" if closed is None else f", {100.0 * closed:.1f} % of the gap to the count"
     console().print(f"\nThe empirical bound lies {gain:.2f} bits under the configuration bound{share}.")
+    if bounds.cellwise is not None:
+        gain, part = maps(bounds.empirical) - maps(bounds.cellwise), format_share(bounds.listed)
+        console().print(f"The cellwise bound lies {gain:.2f} bits under it, with {part} of the first layer listed.")
 
 
 def print_network(name: str, network: Network, domains: Sequence[Domain]) -> None:

@@ -10,7 +10,7 @@ from tessella.cells.forms import solver_of
 from tessella.cells.state import FEASIBLE, Bases, Cell, Layers, Proofs, Space, Units
 from tessella.counting.depth_first import ROOT
 from tessella.counting.points import Points
-from tessella.counting.state import MOST_PLANES, THIN, Choice, Left, Path, Sets, Settled, Sightings, Walk
+from tessella.counting.state import MOST_PLANES, THIN, Choice, Crossings, Left, Path, Sets, Settled, Sightings, Walk
 from tessella.kernel.functions import Apart
 from tessella.numerics import UNHARMFUL
 from tessella.partition.tree import Node, Tree
@@ -56,6 +56,7 @@ def lay_out(tree: Tree, *, in_inputs: bool) -> Walk:
         sightings=Sightings.of(),
         settled=Settled.empty(),
         points=Points.empty(),
+        crossings=Crossings.empty(),
         unclear=THIN,
         deepest=states - _ABOVE,
     )

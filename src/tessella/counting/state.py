@@ -14,6 +14,7 @@ from tessella.kernel.record import ByteMatrix, Bytes, Matrix, Record, Whole, Who
 
 MOST_PLANES = 12  # hyperplanes of the last layer that are counted at once
 MOST_SETS = 2048  # sets of them, and points, that are kept meanwhile
+MOST_PAIRED = 62  # units that cross a cell and are looked at in pairs: bits of a number that stays positive
 THIN, DEEP, HARD = range(3)  # why a prefix is left: undecided, too deep for the states there is room for, to be walked carefully
 
 _LEFT = 64  # prefixes that are left before somebody takes them
@@ -156,10 +157,54 @@ class Settled(Record):
         )
 
 
+class Crossings(Record):
+    """Cells whose parts are bounded, not counted (`tessella.counting.crossings`): ``count`` of them, each with the signs that lead to it.
+
+    Of the layer behind it ``sizes`` units cross the cell, ``leaky`` of them without ever losing what they read, and ``carrying`` ReLUs besides may pass something on.  Those that cross are ``units``, and number k
+    of them meets those in ``meets[k]``, as bits.  So the cell has at most ``parts`` parts.
+
+    Decision u is ``lasting`` if what it reads is never lost, and ``follows`` an earlier one of its layer if it is a multiple.  ``linear`` units of the layers before pass something on in any case, and cells have at most
+    ``dim`` dimensions.  In the cell that is looked at, the hyperplane of the k-th unit is row ``planes[k]``; points on it lie ``above`` and ``under`` others, as bits; the first of these points is ``spots[k]``.  What is not
+    ``shown`` is not asked about.
+    """
+
+    signs: ByteMatrix
+    sizes: Whole
+    leaky: Whole
+    carrying: Whole
+    parts: Whole
+    units: WholeMatrix
+    meets: WholeMatrix
+    lasting: Bytes
+    follows: Bytes
+    planes: Matrix
+    spots: Matrix
+    above: Whole
+    under: Whole
+    shown: Whole
+    waiting: Whole
+    count: int
+    linear: int
+    dim: int
+    pairs: bool  # whether pairs are looked at
+
+    @classmethod
+    def of(cls, cells: int, layers: Layers, dimensions: int) -> Self:
+        """Room for so many cells."""
+        units, last = len(layers.unit_of), int((layers.layer_of == layers.layer_of[-1]).sum())
+        whole = {name: np.zeros(cells, dtype=np.int64) for name in ("sizes", "leaky", "carrying", "parts")}
+        kept = {name: np.zeros((cells, min(last, MOST_PAIRED)), dtype=np.int64) for name in ("units", "meets")}
+        levels = {name: np.zeros(MOST_PAIRED + 1, dtype=np.int64) for name in ("above", "under", "shown", "waiting")}
+        flags = {name: np.zeros(units, dtype=np.int8) for name in ("lasting", "follows")}
+        planes, spots = np.zeros((MOST_PAIRED, dimensions + 3)), np.zeros((MOST_PAIRED + 1, dimensions))
+        signs = np.zeros((cells, max(units - last, 1)), dtype=np.int8)
+        return cls(signs=signs, planes=planes, spots=spots, pairs=True, **whole, **kept, **levels, **flags)
+
+
 class Walk(Record):
     """All that a walk knows, and who takes its steps: the last four are addresses of functions that `tessella.counting.depth_first` and `tessella.counting.faces` describe.
 
-    ``proofs`` and ``sightings`` are those of linear programs, ``settled`` and ``points`` those of points; whoever has none has empty ones.
+    ``proofs`` and ``sightings`` are those of linear programs, ``settled`` and ``points`` those of points, ``crossings`` are of who bounds cells; whoever has none has empty ones.
     """
 
     layers: Layers
@@ -173,6 +218,7 @@ class Walk(Record):
     sightings: Sightings
     settled: Settled
     points: Points
+    crossings: Crossings
     unclear: int  # what prefixes are left as that cannot be decided
     deepest: int  # the last state from which there is room to go on
     decide: int

@@ -21,6 +21,9 @@ A prefix whose cell has no interior has no regions, and any bound holds.  QED.
 *Leaky units* are never lost.  Read "active" as "active or leaky" for the units that are decided, and let l of the m undecided ReLUs be leaky: a part with j of the m
 inactive then passes on at least j - l units fewer, so its dimension is at most min(d, a + p + m - max(j - l, 0)), which still falls with j.
 
+*Cells that are known.*  The proof uses that the m ReLUs make at most N parts.  If fewer are known to cross a prefix's cell, m counts these alone; and if they are known to make at most M parts, no more than M are
+taken, in the same order.
+
 With nothing decided this is the configuration bound itself.  Where part of a layer is decided, the two children of a prefix may be bounded by more than their
 parent: no more than d units of the whole layer are counted as inactive together, which the children's bounds do not remember.  Both are
 true, so the smaller one may be kept.
@@ -29,12 +32,13 @@ A homogeneous tree (`tessella.unbounded`) stands for a network on an unbounded d
 theorem is used for these, whose regions below a prefix are the same.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate
 from operator import gt
 
 from tessella.partition.tree import Tree
-from tessella.upper.configuration import configuration, configurations, is_heavy, stages
+from tessella.upper.configuration import Stage, configuration, configurations, is_heavy, stages
 
 _MOST_KNOWN = 200_000
 
@@ -71,14 +75,58 @@ class LocalBound:
         dim, start = self._dim, 0
         for number, stage in enumerate(self._stages):
             end = start + stage.relus
-            carrying = prefix.count(1, start, end)
-            if stage.leaky:
-                carrying += sum(map(gt, self._leaky[start:end], prefix[start:end]))  # leaky and inactive
+            carrying = self._carrying(stage, prefix, start, end)
             if len(prefix) < end:
                 return self._partly(number, end - len(prefix), self._leaky.count(1, len(prefix), end), carrying, dim)
             dim = min(dim, carrying + stage.linear)
             start = end
         return 1
+
+    def within(self, prefix: bytes, crossing: int, leaky: int, carrying: int, parts: int | None) -> int:
+        """The bound of a cell, where more is known of the layer behind it.
+
+        Parameters
+        ----------
+        prefix
+            All decisions of the layers before that one.
+        crossing, leaky
+            How many of its ReLUs may have both states, and how many of these are leaky.
+        carrying
+            How many others of its ReLUs may pass something on.
+        parts
+            How many parts they make of the cell, at most; None for as many as the dimension allows.
+
+        Examples
+        --------
+        >>> from tessella.domain import Box
+        >>> from tessella.network import Network
+        >>> net = Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], [-0.5])], relu_output=True)
+        >>> bound = LocalBound(Tree(net, Box(-1, 1, dim=1)))
+        >>> bound(bytes([0, 1])), bound.within(bytes([0, 1]), 0, 0, 1, None)
+        (2, 1)
+        """
+        dim, start, layer = self._dim, 0, 0
+        for stage in self._stages:
+            end = start + stage.relus
+            if len(prefix) < end:
+                break
+            dim = min(dim, self._carrying(stage, prefix, start, end) + stage.linear)
+            start, layer = end, layer + 1
+        if parts is None:
+            return self._partly(layer, crossing, leaky, carrying, dim)
+        widest, found = carrying + crossing + self._stages[layer].linear, 0
+        for j, way in enumerate(_ways(crossing, dim)):
+            taken = min(way, parts)
+            found += taken * self._below(layer + 1, min(dim, widest - max(j - leaky, 0)))
+            parts -= taken
+        return found
+
+    def _carrying(self, stage: Stage, prefix: bytes, start: int, end: int) -> int:
+        """How many of a layer's ReLUs, which the prefix decides from ``start`` on, pass something on."""
+        carrying = prefix.count(1, start, end)
+        if stage.leaky:
+            carrying += sum(map(gt, self._leaky[start:end], prefix[start:end]))  # leaky and inactive
+        return carrying
 
     def _partly(self, layer: int, undecided: int, leaky: int, active: int, dim: int) -> int:
         """The theorem's sum."""
@@ -88,9 +136,8 @@ class LocalBound:
             if len(self._known) >= _MOST_KNOWN:
                 self._known.clear()
             widest = active + undecided + self._stages[layer].linear
-            # each binomial from the one before: wide layers would take long otherwise
-            ways = accumulate(range(min(undecided, dim)), lambda before, j: before * (undecided - j) // (j + 1), initial=1)
-            found = sum(way * self._below(layer + 1, min(dim, widest - max(j - leaky, 0))) for j, way in enumerate(ways))
+            ways = enumerate(_ways(undecided, dim))
+            found = sum(way * self._below(layer + 1, min(dim, widest - max(j - leaky, 0))) for j, way in ways)
             self._known[key] = found
         return found
 
@@ -102,3 +149,8 @@ class LocalBound:
             self._after[layer] = [configuration(self._dim, stages)] if heavy else configurations(self._dim, stages)
         known = self._after[layer]
         return known[min(dim, len(known) - 1)]
+
+
+def _ways(units: int, dim: int) -> Iterator[int]:
+    """C(units, j) for j up to the dimension, each from the one before: wide layers would take long otherwise."""
+    return accumulate(range(min(units, dim)), lambda before, j: before * (units - j) // (j + 1), initial=1)

@@ -1,7 +1,6 @@
 """Upper bounds on the number of regions."""
 
-from tessella.upper.bounds import UpperBounds, upper_bounds
 from tessella.upper.configuration import configuration_bound, montufar_bound, raghu_bound
 from tessella.upper.empirical import Empirical, empirical_bound
 
-__all__ = ["Empirical", "UpperBounds", "configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound", "upper_bounds"]
+__all__ = ["Empirical", "configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound"]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tessella import options
 from tessella.answer import Answer, part, past, whole
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter_anywhere
@@ -12,12 +13,16 @@ from tessella.executors import ExecutorLike
 from tessella.kernel import meter
 from tessella.methods import Method
 from tessella.network import Network
+from tessella.partition.local import LocalBound
+from tessella.partition.tree import Tree
 from tessella.progress import units, with_bar
-from tessella.result import Bound, Side, claims, format_count, maps
+from tessella.result import Bound, Side, Status, claims, format_count, maps
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.configuration import configuration, montufar, raghu, stages
 from tessella.upper.empirical import Empirical, empirical
+
+_SLICE = 0.2  # seconds between looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +38,17 @@ class UpperBounds(Answer):
     raghu, montufar, configuration
         Bounds from the network's shape alone.
     seconds
-        Wall time spent.
+        Wall time spent, without compiling.
     stability
         The units that never change their state on the domain; None without a domain.
     empirical_details
         The bound that they give, with its parts; None without a domain.
+    cellwise
+        The bound from cells of the first layer, never more than the empirical one; None if it was not asked for.
+    listed
+        About which part of the first layer was listed for it, from 0 to 1; the rest of it is bounded by the shape.
+    status
+        Why the list ended.
     """
 
     network: Network
@@ -48,6 +59,9 @@ class UpperBounds(Answer):
     seconds: float
     stability: Stability | None = None
     empirical_details: Empirical | None = None
+    cellwise: int | None = None
+    listed: float = 0.0
+    status: Status = Status.FINISHED
 
     @property
     def empirical(self) -> int | None:
@@ -57,13 +71,14 @@ class UpperBounds(Answer):
     @property
     def best(self) -> int:
         """The smallest of them."""
-        return self.configuration if self.empirical is None else self.empirical
+        return min(bound.value for bound in self.bounds)
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """Each as a claim of its own, loosest first."""
-        names = ("raghu", "montufar", "configuration", *(() if self.empirical is None else ("empirical",)))
-        return tuple(Bound(getattr(self, name), Side.UPPER, self.network.counted, name) for name in names)
+        values = {name: getattr(self, name) for name in ("raghu", "montufar", "configuration", "empirical", "cellwise")}
+        counted = self.network.counted
+        return tuple(Bound(value, Side.UPPER, counted, name) for name, value in values.items() if value is not None)
 
     def gap_closed(self, exact: int) -> float:
         """How much of the gap between the configuration bound and the true count the empirical bound closes, in MAPS.
@@ -106,6 +121,8 @@ class UpperBounds(Answer):
             "counted": self.network.counted,
             "seconds": self.seconds,
             "upper": {bound.method: bound.to_dict() for bound in self.bounds},
+            "listed": self.listed,
+            "status": self.status,
         }
         if self.stability and self.empirical_details:
             record |= {"stability": part(self.stability), "coverage": self.empirical_details.to_dict()}
@@ -131,6 +148,7 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     method: Method | str = Method.MILP,
     executor: ExecutorLike | None = None,
     progress: Callable[[int, int], None] | bool | None = None,
+    seconds: float | None = None,
 ) -> UpperBounds:
     """Bound the number of regions from above, by every method there is.
 
@@ -145,14 +163,21 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     method
         How to find them if not: ``"interval"``, ``"linear"``, ``"lp"`` or ``"milp"``; slower ones give lower bounds.
     executor, progress
-        Passed on to `tessella.stability`.
+        Passed on to `tessella.stability`.  While cells are listed, progress is told which part is done, in units of the first layer.
+    seconds
+        List cells of the first layer for so long at most, for the cellwise bound; it pays where inputs are few.  At that time, or at Ctrl-C, what is not listed is
+        bounded by the shape.  None to leave this bound out.
 
     Examples
     --------
     >>> upper_bounds(Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], None)]))
     UpperBounds(at most 3 regions, of 1-2-1)
+    >>> upper_bounds(Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], [-0.5])], relu_output=True), (-1, 1), seconds=1.0)
+    UpperBounds(at most 4 regions, of 1-2-1 on [-1, 1])
     """
     start = meter.clock()
+    options.check_seconds(seconds, "upper_bounds", otherwise="None to leave the cellwise bound out")
+    tell = options.check_progress(progress, "upper_bounds", "two whole numbers: units done, and all of them")
     if domain is None and isinstance(stability, Stability):
         domain = stability.domain
     network, domain = enter_anywhere(network, domain)
@@ -160,10 +185,40 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
     dim = network.input_dim if domain is None else domain.free_dim
     layers = stages(network)
     values = [bound(dim, layers) for bound in (raghu, montufar, configuration)]
-    details = None
+    details, cells = None, {}
+    if domain is None and seconds is not None:
+        msg = f"seconds={seconds:g} was given for the cellwise bound, which needs a domain; give one, or leave seconds out"
+        raise OptionError(msg)
     if domain is not None:
         if stability is None:
             stability = find_stability(network, domain, method=method, executor=executor, progress=progress)
         details = empirical(network, domain, stability)
-    seconds = meter.clock() - start
-    return UpperBounds(network, domain, *values, seconds=seconds, stability=stability, empirical_details=details)
+        if seconds is not None:
+            cells = _cells(Tree.of(stability), seconds, details.value, tell)
+    spent = meter.clock() - start
+    return UpperBounds(network, domain, *values, seconds=spent, stability=stability, empirical_details=details, **cells)
+
+
+def _cells(tree: Tree, seconds: float, most: int, tell: Callable[[int, int], None] | None) -> dict[str, Any]:
+    """The cellwise bound, with which part of the first layer was listed, and why the list ended."""
+    if not tree.units or not tree.domain.free_dim:
+        return {"cellwise": 1, "listed": 1.0}
+    from tessella.counting.cellwise import Cellwise, Lister, is_listable  # noqa: PLC0415  loads the compiler
+    from tessella.kernel import warming  # noqa: PLC0415
+
+    if not is_listable(tree):
+        return {"cellwise": most, "status": Status.TIME_LIMIT}
+    status, total, cellwise = Status.FINISHED, tree.network.layers[0].relus, None
+    try:
+        warming.load(Lister.functions(tree))
+        cellwise, end = Cellwise(tree, LocalBound(tree)), meter.clock() + seconds
+        while not cellwise.finished and (left := end - meter.clock()) > 0.0 and not cellwise.full:
+            cellwise.advance(min(left, _SLICE))
+            if tell:
+                tell(round(cellwise.share * total), total)
+        status = Status.FINISHED if cellwise.finished else Status.TIME_LIMIT
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    if cellwise is None:
+        return {"cellwise": most, "status": status}
+    return {"cellwise": min(most, cellwise.most), "listed": cellwise.share, "status": status}
