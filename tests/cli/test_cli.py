@@ -1,6 +1,7 @@
 """The command line as a person uses it."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,26 @@ def test_upper_shows_the_gap_closed_where_the_count_is_known(run, model):
     record = json.loads(run("upper", model, "--box", "0,1", "--count", "5", "--json")[1])
     bounds = tessella.upper_bounds(tessella.load(model), tessella.Box.cube(0, 1, 3))
     assert record["gap_closed"] == bounds.gap_closed(5)
+
+
+def test_upper_shows_the_subsets_that_were_inspected_if_asked(run, model):
+    code, out, err = run("upper", model, "--box", "0,1", "--verbose")
+    assert (code, err) == (0, "")
+    found = tessella.upper_bounds(tessella.load(model), tessella.Box.cube(0, 1, 3)).empirical_details
+    assert f"{found.inspected} subset" in out.splitlines()[-1]
+    rows = [
+        line.replace(" or more", "").split()
+        for line in out.splitlines()
+        if re.fullmatch(r"\s+\d+\s+\d+( or more)?(\s+\d+){4}", line)
+    ]
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    assert {row[0] for row in rows} == {str(number + 1) for number in range(len(found.most_active))}
+    for layer, k, *cells in rows:
+        parts = (found.most_active, found.inspected_active, found.most_unstable, found.inspected_unstable)
+        assert [int(cell) for cell in cells] == [part[int(layer) - 1][int(k)] for part in parts]
+    assert sum(int(row[3]) for row in rows) == sum(map(sum, found.inspected_active))
+    assert "subsets" not in run("upper", model, "--box", "0,1")[1]
+    assert "leave out --quiet" in run("upper", model, "--box", "0,1", "--verbose", "--quiet")[2]
 
 
 def test_upper_without_a_domain_says_what_a_domain_would_bring(run, model):

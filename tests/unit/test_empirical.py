@@ -185,6 +185,11 @@ def test_the_recurrence_itself_is_never_above_configuration(seed):
         limits = [Limits(active, unstable, layer.linear_units) for active, unstable, layer in parts]
         assert all(list(part.most_active) == sorted(part.most_active) for part in limits)
         assert found.value == nested(domain.dim, limits) <= configuration(domain.dim, stages(network))
+        subsets = list(zip(found.inspected_active, found.inspected_unstable, strict=True))
+        assert [len(row) for row, _ in subsets] == [len(part.most_active) for part in limits]
+        assert sum(max(sum(one), sum(other)) for one, other in subsets) <= found.inspected  # once, where one search serves both
+        assert found.inspected <= sum(sum(one) + sum(other) for one, other in subsets)
+        assert all(one[0] == other[0] == 0 for one, other in subsets)  # no subset of no units needs to be looked at
     assert found.exact_coverage
 
 
@@ -230,7 +235,10 @@ def test_all_bounds_with_what_they_rest_on():
         "exact_coverage": True,
         "most_active": [[2], [1, 2, 3]],
         "most_unstable": [[2], [0, 2, 3]],
+        "inspected_active": [[0], [0, 1, 1]],
+        "inspected_unstable": [[0], [0, 1, 1]],
     }
+    assert tessella.UpperBounds.from_json(found.to_json(), network=network).empirical_details == found.empirical_details
     assert upper_bounds(network, stability=known).domain == LINE
     assert upper_bounds(network, LINE).empirical == upper_bounds(network, LINE, method="lp").empirical == 10
 

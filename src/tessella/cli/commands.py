@@ -91,6 +91,10 @@ def upper(  # noqa: PLR0913  one parameter per option
     count: Annotated[
         int | None, typer.Option("--count", metavar="N", help="The exact count, if known: shows how much of the gap is closed.")
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Show what the empirical bound knows of each layer, and the subsets inspected for it."),
+    ] = False,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -110,7 +114,11 @@ def upper(  # noqa: PLR0913  one parameter per option
         tessella upper --widths 784,11,11,10
 
         tessella upper model.onnx --box 0,1 --method linear --json
+
+        tessella upper model.onnx --box 0,1 --verbose
     """
+    if printing.quiet:
+        refuse("adds a table; leave out --quiet", verbose=verbose)
     if (model is None) == (widths is None):
         msg = "give either a model, as in 'tessella upper model.onnx', or a shape, as in 'tessella upper --widths 784,11,11,10'"
         raise OptionError(msg)
@@ -120,6 +128,7 @@ def upper(  # noqa: PLR0913  one parameter per option
             count=count,
             method=method,
             seconds=seconds,
+            verbose=verbose,
             **where.given(),
             **reading.given(),
         )
@@ -139,6 +148,8 @@ def upper(  # noqa: PLR0913  one parameter per option
         drawing.print_bounds(bounds.bounds, title, quiet=printing.quiet)
     if shown:
         drawing.print_gap(bounds, closed)
+    if shown and verbose and bounds.empirical_details:
+        drawing.print_coverage(bounds.empirical_details)
     stopped = (found is not None and found.bounds.interrupted) or bounds.status is Status.INTERRUPTED
     end(interrupted=stopped)
 

@@ -44,6 +44,7 @@ from tessella.result import (
     shown,
 )
 from tessella.stability import Stability
+from tessella.upper import Empirical
 
 Tick = Callable[[int, int], None]
 _PAUSE = 0.1  # seconds between updates of a line
@@ -113,6 +114,28 @@ def print_gap(bounds: UpperBounds, closed: float | None) -> None:
     if bounds.cellwise is not None:
         gain, part = maps(bounds.empirical) - maps(bounds.cellwise), format_share(bounds.listed)
         console().print(f"The cellwise bound lies {gain:.2f} bits under it, with {part} of the first layer listed.")
+
+
+def print_coverage(details: Empirical) -> None:
+    """What the empirical bound knows of each layer, and how many subsets of units were looked at to know it; the last line of a layer holds for all larger k."""
+    columns = [("layer", True), ("k", True), ("A(k)", True), ("subsets for A", True), ("I(k)", True), ("subsets for I", True)]
+    drawn = table(
+        "Where k ReLUs of the layer before are active, at most A(k) units of a layer are active and I(k) can be cut", columns
+    )
+    per_layer = zip(details.most_active, details.inspected_active, details.most_unstable, details.inspected_unstable, strict=True)
+    for number, (active, for_active, unstable, for_unstable) in enumerate(per_layer, start=1):
+        lines = list(zip(active, for_active, unstable, for_unstable, strict=True))
+        last = len(lines) - 1
+        while last and lines[last] == (lines[last - 1][0], 0, lines[last - 1][2], 0):
+            last -= 1
+        for k, cells in enumerate(lines[: last + 1]):
+            more = " or more" if k == last < len(lines) - 1 else ""
+            drawn.add_row(str(number), f"{k}{more}", *(f"{cell:,}" for cell in cells))
+    console().print()
+    console().print(drawn)
+    exact = "" if details.exact_coverage else "; not all maxima are exact, some are bounds from above"
+    subsets = "1 subset was" if details.inspected == 1 else f"{details.inspected:,} subsets were"
+    console().print(f"{subsets} inspected in all{exact}.")
 
 
 def print_network(name: str, network: Network, domains: Sequence[Domain]) -> None:

@@ -10,7 +10,7 @@ Branch and bound then closes what is left between the two, as far as it is allow
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import itemgetter, or_
 from typing import TypeAlias
 
@@ -33,12 +33,12 @@ class Coverage:
     exact
         For each k, whether the value is that size.
     inspected
-        How many unions were looked at, one by one, to find them.
+        For each k, how many unions were looked at, one by one, to find it; 0 where what was known said it.
     """
 
     values: tuple[int, ...]
     exact: tuple[bool, ...]
-    inspected: int
+    inspected: tuple[int, ...]
 
 
 def maximum_coverage(sets: Sequence[int], *, effort: int = 200_000) -> Coverage:
@@ -54,12 +54,12 @@ def maximum_coverage(sets: Sequence[int], *, effort: int = 200_000) -> Coverage:
     Examples
     --------
     >>> maximum_coverage([0b0011, 0b0110, 0b1100])
-    Coverage(values=(0, 2, 4, 4), exact=(True, True, True, True), inspected=2)
+    Coverage(values=(0, 2, 4, 4), exact=(True, True, True, True), inspected=(0, 1, 1, 0))
     """
     _check(sets, effort)
     family = _maximal(sets, effort)
     found, limits = _greedy(family)
-    inspected, left = len(set(found)) - 1, effort
+    inspected, left = [0, *(int(more > less) for less, more in pairwise(found))], effort
     for k in range(2, len(family) + 1):
         found[k] = max(found[k], found[k - 1])
         # of the best k sets, drop the one that adds least: k - 1 sets still cover (k - 1) / k of it
@@ -67,12 +67,13 @@ def maximum_coverage(sets: Sequence[int], *, effort: int = 200_000) -> Coverage:
         if found[k] < limits[k] and left:
             # half of what is left: a hard k shall not keep a later, easy one from being solved
             search = _search(family, k, found[k], limits[k], (left + 1) // 2)
-            found[k], inspected, left = search.best, inspected + search.inspected, max(left - search.inspected, 0)
+            found[k], left = search.best, max(left - search.inspected, 0)
+            inspected[k] += search.inspected
             limits[k] = found[k] if search.finished else limits[k]
     limits = list(accumulate(reversed(limits), min))[::-1]
     spare = len(sets) - len(family)  # sets that add nothing to the others
     exact = [low == high for low, high in zip(found, limits, strict=True)]
-    return Coverage((*limits, *[limits[-1]] * spare), (*exact, *[exact[-1]] * spare), inspected)
+    return Coverage((*limits, *[limits[-1]] * spare), (*exact, *[exact[-1]] * spare), (*inspected, *[0] * spare))
 
 
 def _check(sets: Sequence[int], effort: int) -> None:

@@ -89,6 +89,8 @@ class Empirical:
         Whether all maxima over subsets are exact; if not, some are bounds, and the value is still one.
     most_active, most_unstable
         Per layer, for each number k of active ReLUs in the layer before: the most ReLUs that can be active, and be cut.
+    inspected_active, inspected_unstable
+        How many subsets of k units were looked at for each of these.  Where both are maxima over the same sets, the same subsets give both, and `inspected` has them once.
     """
 
     value: int
@@ -96,6 +98,8 @@ class Empirical:
     exact_coverage: bool
     most_active: tuple[tuple[int, ...], ...]
     most_unstable: tuple[tuple[int, ...], ...]
+    inspected_active: tuple[tuple[int, ...], ...] = ()
+    inspected_unstable: tuple[tuple[int, ...], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; the bound itself is a `Bound`'s to tell."""
@@ -104,6 +108,8 @@ class Empirical:
             "exact_coverage": self.exact_coverage,
             "most_active": [list(row) for row in self.most_active],
             "most_unstable": [list(row) for row in self.most_unstable],
+            "inspected_active": [list(row) for row in self.inspected_active],
+            "inspected_unstable": [list(row) for row in self.inspected_unstable],
         }
 
 
@@ -161,22 +167,25 @@ def empirical(network: Network, domain: Domain, stability: Stability, *, effort:
     """
     check_stability(stability, network, domain, "the empirical bound")
     limits: list[Limits] = []
+    subsets: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
     inspected, exact = 0, True
     for number, layer in enumerate(network.layers):
         share = max(effort - inspected, 0) // (2 * (len(network.layers) - number))
         linear = layer.linear_units + int(layer.leaky.sum())
         if _is_wide(stability, number):
             limits.append(_widest(stability, number, linear))
+            subsets.append(((0,), (0,)))
             exact = exact and number == 0  # no ReLU comes before the first layer
             continue
         reach = _Reach.of(stability, number)
-        coverages = reach.coverages(share)
-        limits.append(reach.limits(*coverages, linear=linear))
-        inspected += sum(coverage.inspected for coverage in coverages)
-        exact = exact and all(all(coverage.exact) for coverage in coverages)
+        activated, cut = reach.coverages(share)
+        limits.append(reach.limits(activated, cut, linear=linear))
+        subsets.append((activated.inspected, cut.inspected))
+        inspected += sum(activated.inspected) + (sum(cut.inspected) if cut is not activated else 0)
+        exact = exact and all(activated.exact) and all(cut.exact)
     value = _value(network, domain.free_dim, limits)
     most_active, most_unstable = tuple(part.most_active for part in limits), tuple(part.most_unstable for part in limits)
-    return Empirical(value, inspected, exact, most_active, most_unstable)
+    return Empirical(value, inspected, exact, most_active, most_unstable, *zip(*subsets, strict=True))
 
 
 def _value(network: Network, dim: int, limits: list[Limits]) -> int:
