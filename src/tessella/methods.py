@@ -12,6 +12,13 @@ class Method(StrEnum):
     MILP = "milp"
 
 
+class Units(StrEnum):
+    """Which units the slow methods tighten: ReLUs whose state is not known yet, or all units, linear and output units among them."""
+
+    UNSTABLE = "unstable"
+    ALL = "all"
+
+
 class CountMethod(StrEnum):
     """How regions are counted."""
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from tessella.errors import FileError, OptionError
-from tessella.methods import Method
+from tessella.methods import Method, Units
 from tessella.network import Floats, Layer, Network
 from tessella.result import SCHEMA, Result, check_schema, finite_or_none, from_text
 
@@ -31,6 +31,8 @@ class PreactivationBounds(Result):
         Wall time that went into compiling and loading compiled code meanwhile.
     interrupted
         Whether Ctrl-C ended it early.
+    units
+        Which units ``"lp"`` and ``"milp"`` tightened: ``"unstable"`` ReLUs only, or ``"all"`` units.
     """
 
     lower: tuple[Floats, ...]
@@ -40,6 +42,7 @@ class PreactivationBounds(Result):
     seconds: float = 0.0
     interrupted: bool = False
     compile_seconds: float = 0.0
+    units: Units = Units.UNSTABLE
 
     def __post_init__(self) -> None:
         """Check the intervals and make them read-only."""
@@ -92,6 +95,7 @@ class PreactivationBounds(Result):
         return {
             "schema": SCHEMA,
             "method": self.method,
+            "units": self.units,
             "seconds": self.seconds,
             "compile_seconds": self.compile_seconds,
             "unproved": self.unproved,
@@ -109,7 +113,8 @@ class PreactivationBounds(Result):
                 for name, side in (("lower", -np.inf), ("upper", np.inf))
             )
             method, seconds, loading = Method(record["method"]), float(record["seconds"]), float(record["compile_seconds"])
-            return cls(lower, upper, method, int(record["unproved"]), seconds, bool(record.get("interrupted", False)), loading)
+            interrupted, units = bool(record.get("interrupted", False)), Units(record.get("units", Units.UNSTABLE))
+            return cls(lower, upper, method, int(record["unproved"]), seconds, interrupted, loading, units)
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, OptionError):
                 raise

@@ -11,8 +11,8 @@ from tessella.domain import Domain, check_fit
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.executors import ExecutorLike
-from tessella.methods import Method
-from tessella.network import Mask, Network, Outline
+from tessella.methods import Method, Units
+from tessella.network import Floats, Mask, Network, Outline
 from tessella.preactivation import PreactivationBounds
 from tessella.progress import units, with_bar
 from tessella.tightening import tighten
@@ -80,6 +80,14 @@ class Stability(Answer):
         return tuple(
             mask & unstable & (number > 0) for number, (mask, unstable) in enumerate(zip(masks, self.unstable, strict=True))
         )
+
+    @property
+    def outputs(self) -> tuple[Floats, Floats]:
+        """The network's outputs over the domain, after the last layer's ReLUs if it has any: a lower and an upper end for each.
+
+        They are exact, but for rounding outward, if ``method="milp"`` with ``units="all"`` found them and left no unit `unproved`.
+        """
+        return self.bounds.outputs(self.network, len(self.bounds.lower) - 1)
 
     def totals(self) -> dict[str, int]:
         """How many units of each kind there are."""
@@ -154,15 +162,16 @@ def stability(  # noqa: PLR0913  one keyword per option
     progress: Callable[[int, int], None] | bool | None = None,
     seconds: float | None = None,
     known: Stability | None = None,
+    units: Units | str = Units.UNSTABLE,
 ) -> Stability:
-    """Find the units that never change their state over a domain.
+    """Find the units that never change their state over a domain, and bounds on what every unit sees before its ReLU.
 
     Parameters
     ----------
     network, domain
         Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.
     method
-        ``"interval"``, ``"linear"``, ``"lp"`` or ``"milp"``: slower ones prove more units stable.
+        ``"interval"``, ``"linear"``, ``"lp"`` or ``"milp"``: slower ones prove more units stable.  ``"milp"`` finds exact ranges.
     seconds_per_unit
         After this time a unit keeps the bounds that are proved so far.
     executor
@@ -173,6 +182,10 @@ def stability(  # noqa: PLR0913  one keyword per option
         After this time all units keep the bounds that are proved so far; None for no limit.  Interval arithmetic is not cut short.
     known
         What was found before for this network on this domain: no unit's bounds become wider, and quicker methods are not used again.
+    units
+        Which units ``"lp"`` and ``"milp"`` tighten.  ``"unstable"``: the ReLUs whose state quicker methods leave open, as long as it is open; stable,
+        linear and output units keep bounds that hold, but are not exact.  ``"all"``: every unit, so that with ``"milp"`` the ranges of the
+        outputs are exact, too.
 
     Examples
     --------
@@ -180,6 +193,8 @@ def stability(  # noqa: PLR0913  one keyword per option
     >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, -0.5]), ([[1.0, 1.0]], None)])
     >>> stability(net, Box(0, 1, dim=1)).totals()["active"], stability(net, Box(0, 1, dim=1)).totals()["inactive"]
     (1, 1)
+    >>> [end.round(6).tolist() for end in stability(net, Box(0, 1, dim=1), units="all").outputs]
+    [[0.5], [1.5]]
     """
     network, domain = enter(network, domain)
     check_stability(known, network, domain, "a search for stable units")
@@ -192,6 +207,7 @@ def stability(  # noqa: PLR0913  one keyword per option
         progress=progress,
         seconds=seconds,
         known=known.bounds if known else None,
+        units=units,
     )
     return Stability(network, domain, bounds)
 

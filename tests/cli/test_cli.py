@@ -89,6 +89,27 @@ def test_stability_prints_a_line_per_layer(run, model):
     assert run("stability", model, "--box", "0,1", "--quiet")[1] == f"{found.totals()['unstable']}\n"
 
 
+def test_stability_of_all_units_lists_the_outputs(run, model):
+    code, out, err = run("stability", model, "--box", "0,1", "--units", "all", "--workers", "1")
+    assert (code, err) == (0, "")
+    lower, upper = tessella.stability(tessella.load(model), (0, 1), units="all").outputs
+    lines = [line.split() for line in out[out.index("Outputs") :].splitlines()[2:4]]
+    assert [line[0] for line in lines] == ["0", "1"]
+    assert [float(line[1]) for line in lines] == pytest.approx(lower, rel=1e-6)
+    assert [float(line[2]) for line in lines] == pytest.approx(upper, rel=1e-6)
+    assert all(float(line[1]) <= low < high <= float(line[2]) for line, low, high in zip(lines, lower, upper, strict=True))
+    assert "These ranges are exact, but for rounding outward." in out
+    assert "Outputs" not in run("stability", model, "--box", "0,1")[1]
+    assert json.loads(run("stability", model, "--box", "0,1", "--units", "all", "--json")[1])["units"] == "all"
+
+
+def test_stability_with_a_time_limit_says_what_was_cut_short(run, model):
+    code, out, err = run("stability", model, "--box", "0,1", "--units", "all", "--seconds", "1e-9", "--workers", "1")
+    assert code == 0
+    assert "need not be the smallest" in out
+    assert "were cut short" in err
+
+
 def test_stability_as_json(run, model):
     record = json.loads(run("stability", model, "--box", "0,1", "--method", "linear", "--json")[1])
     assert record["method"] == "linear"

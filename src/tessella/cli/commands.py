@@ -8,7 +8,7 @@ import typer
 import tessella
 from tessella.cli.forecasts import Forecast
 from tessella.cli.groups import Commands, Machines, Printing, Ranges, Reading, Sureness, grouped
-from tessella.cli.later import drawing, unions
+from tessella.cli.later import drawing, outputs, unions
 from tessella.cli.options import (
     CheckpointOption,
     CountMethodOption,
@@ -18,6 +18,7 @@ from tessella.cli.options import (
     ProbesOption,
     Seconds,
     SecondsPerUnit,
+    UnitsOption,
     check_least,
     end,
     refuse,
@@ -26,7 +27,7 @@ from tessella.cli.options import (
 )
 from tessella.cli.where import Where
 from tessella.errors import OptionError
-from tessella.methods import CountMethod, Method
+from tessella.methods import CountMethod, Method, Units
 from tessella.result import Bound, Side, Status
 
 if TYPE_CHECKING:
@@ -190,13 +191,17 @@ def stability(  # noqa: PLR0913  one parameter per option
     model: Model,
     where: Where,
     ranges: Ranges,
+    units: UnitsOption = Units.UNSTABLE,
+    seconds: Seconds = None,
     machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
     """Find the units that never change their state over a domain.
 
-    Ctrl-C ends with what is proved so far.
+    With --units all: the exact range of every unit, and a table of the outputs.
+
+    A time limit or Ctrl-C ends with what is proved so far.
 
     Examples
     --------
@@ -204,17 +209,21 @@ def stability(  # noqa: PLR0913  one parameter per option
 
         tessella stability acasxu.onnx --property prop_1.vnnlib --method linear
 
+        tessella stability model.onnx --box 0,1 --units all
+
         tessella stability model.onnx --box 0,1 --json > stability.json
     """
     network = reading.network(model)
     domain = where.needed(network)
-    found = ranges.stability(network, domain, machines, shown=printing.shown)
+    found = ranges.stability(network, domain, machines, shown=printing.shown, units=units, seconds=seconds)
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     elif printing.quiet:
         typer.echo(f"{found.totals()['unstable']}")
     else:
         drawing.print_stability(titled(model, network, domain), found)
+        if units is Units.ALL:
+            outputs.print_outputs(found)
     end(interrupted=found.bounds.interrupted)
 
 

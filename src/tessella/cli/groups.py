@@ -39,7 +39,7 @@ from tessella.cli.options import (
 )
 from tessella.errors import OptionError
 from tessella.executors import hired, is_address
-from tessella.methods import Method
+from tessella.methods import Method, Units
 from tessella.processes import Processes
 
 if TYPE_CHECKING:
@@ -180,11 +180,27 @@ class Ranges:
     method: MethodOption = Method.MILP
     seconds_per_unit: SecondsPerUnit = 10.0
 
-    def stability(self, network: "Network", domain: "Domain", machines: "Machines", *, shown: bool) -> "Stability":
+    def stability(  # noqa: PLR0913  one parameter per option
+        self,
+        network: "Network",
+        domain: "Domain",
+        machines: "Machines",
+        *,
+        shown: bool,
+        units: Units = Units.UNSTABLE,
+        seconds: float | None = None,
+    ) -> "Stability":
         """Which units are stable, shown while it is found; Ctrl-C ends with what is proved so far."""
         with machines.pool() as pool, drawing.progress_bar("bounding units", shown=shown) as tick:
             found = tessella.stability(
-                network, domain, method=self.method, seconds_per_unit=self.seconds_per_unit, executor=pool, progress=tick
+                network,
+                domain,
+                method=self.method,
+                seconds_per_unit=self.seconds_per_unit,
+                executor=pool,
+                progress=tick,
+                seconds=seconds,
+                units=units,
             )
         drawing.print_note(found)
         return found

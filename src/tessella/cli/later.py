@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "brackets", "drawing", "unions"]
+__all__ = ["Later", "brackets", "drawing", "outputs", "unions"]
 
 
 class Later:
@@ -30,7 +30,7 @@ class Later:
 
 
 if TYPE_CHECKING:
-    from tessella.cli import brackets, drawing, unions
+    from tessella.cli import brackets, drawing, outputs, unions
 else:
     # these load rich, numpy and the compiler
-    brackets, drawing, unions = (Later(f"tessella.cli.{name}") for name in ("brackets", "drawing", "unions"))
+    brackets, drawing, outputs, unions = (Later(f"tessella.cli.{name}") for name in ("brackets", "drawing", "outputs", "unions"))

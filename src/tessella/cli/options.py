@@ -10,7 +10,7 @@ import typer
 import tessella
 from tessella.errors import OptionError
 from tessella.files import unwritable
-from tessella.methods import CountMethod, Method
+from tessella.methods import CountMethod, Method, Units
 from tessella.result import Counted
 
 if TYPE_CHECKING:
@@ -91,6 +91,14 @@ LabelsOption = Annotated[
 ]
 MethodOption = Annotated[
     Method, typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (the tightest).")
+]
+UnitsOption = Annotated[
+    Units,
+    typer.Option(
+        "--units",
+        metavar="WHICH",
+        help="Which units lp and milp tighten: unstable (ReLUs whose state is open), or all (linear and output units, too).",
+    ),
 ]
 SecondsPerUnit = Annotated[
     float, typer.Option("--seconds-per-unit", metavar="S", help="After this time a unit keeps what is proved so far.")

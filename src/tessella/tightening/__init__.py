@@ -13,8 +13,8 @@ from tessella.errors import NetworkError, OptionError, WorkerLost
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter
 from tessella.kernel.deadline import Deadline
-from tessella.methods import Method
-from tessella.network import Layer, Network
+from tessella.methods import Method, Units
+from tessella.network import Network
 from tessella.parallel import Progress, say_lost
 from tessella.preactivation import PreactivationBounds, intersect, passed_on, stack
 from tessella.progress import units, with_bar
@@ -38,6 +38,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
     progress: Progress | bool | None = None,
     seconds: float | None = None,
     known: PreactivationBounds | None = None,
+    units: Units | str = Units.UNSTABLE,
 ) -> PreactivationBounds:
     """Bound every preactivation over a domain.
 
@@ -51,12 +52,14 @@ def tighten(  # noqa: PLR0913  one keyword per option
     method
         ``"interval"``: interval arithmetic, exact in the first layer of a box.  ``"linear"``: linear bounds substituted backwards.
         ``"lp"``: linear programs over the convex outer approximation of the layers before.  ``"milp"``: the exact range of
-        every unit that is not yet decided: the smallest H and H-bar.  What misses them by more than 1e-6 of the unit's size is
+        every unit that is asked for: the smallest H and H-bar.  What misses them by more than 1e-6 of the unit's size is
         counted in `unproved`.  On unbounded domains it is interval arithmetic whatever is asked: nearly all ranges are infinite there.
     seconds_per_unit, executor, progress, seconds
         As in `tessella.stability`.
     known
         Bounds that are proved already: what is found is never wider, and methods that they were found by are not used again.
+    units
+        As in `tessella.stability`.
 
     Examples
     --------
@@ -68,18 +71,18 @@ def tighten(  # noqa: PLR0913  one keyword per option
     start, compiled = meter.clock(), meter.compile_seconds()
     network, domain = enter(network, domain)
     who = "a search for stable units"
-    chosen = options.chosen(Method, method, "method", who)
+    chosen, asked = options.chosen(Method, method, "method", who), options.chosen(Units, units, "units", who)
     options.check_seconds(seconds_per_unit, who, otherwise="", name="seconds_per_unit")
     executor = options.check_executor(executor, who)
     tell = options.check_progress(progress, who, "the number of units done and their total")
     options.check_seconds(seconds, who)
     if not domain.bounded:
         ends = stack(endless_intervals(network.layers, domain.box.lower, domain.box.upper))
-        return PreactivationBounds(*ends, Method.INTERVAL, seconds=meter.clock() - start)
+        return PreactivationBounds(*ends, Method.INTERVAL, seconds=meter.clock() - start, units=asked)
     order, previous = _start(network, chosen, known)
     tick = _ticker(tell, network, len(_slow(order)))
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is reported in the end
-        effort = Effort(seconds_per_unit, Deadline.after(seconds), executor, tick)
+        effort = Effort(seconds_per_unit, Deadline.after(seconds), executor, tick, asked is Units.ALL)
         found, late, ended = _stages(network, domain, order, previous, effort)
     if isinstance(ended, WorkerLost):
         say_lost(f"{ended}; units keep the bounds proved so far")
@@ -89,7 +92,7 @@ def tighten(  # noqa: PLR0913  one keyword per option
             msg = f"layer {number}: preactivations pass the largest floating-point number on this domain; scale weights or domain down"
             raise NetworkError(msg)
     spent, loading = meter.clock() - start, meter.compile_seconds() - compiled
-    return PreactivationBounds(lower, upper, chosen, late, spent, isinstance(ended, KeyboardInterrupt), loading)
+    return PreactivationBounds(lower, upper, chosen, late, spent, isinstance(ended, KeyboardInterrupt), loading, asked)
 
 
 def _start(network: Network, chosen: Method, known: PreactivationBounds | None) -> tuple[list[Method], list[Pair]]:
@@ -115,7 +118,7 @@ def _stages(
     quick = replace(effort, tick=lambda _: effort.tick(0))
     for stage in order:
         if previous and effort.deadline.passed:
-            return previous, _all_undecided(network, previous), None
+            return previous, _all_asked(network, domain, order[-1], previous, effort), None
         try:
             previous, late, ended = _stage(network, domain, stage, previous, effort if stage in _slow(order) else quick)
         except KeyboardInterrupt as error:
@@ -124,7 +127,7 @@ def _stages(
             ended, late = error, -1
         if ended:
             if late < 0 or stage is not order[-1]:
-                late = _all_undecided(network, previous)
+                late = _all_asked(network, domain, order[-1], previous, effort)
             break
     return previous, late, ended
 
@@ -135,8 +138,8 @@ def _stage(
     """Bounds by one method, how many units it left short of what it can do, and what ended it, if anything did."""
     found, late, ended, brought = list[Pair](), 0, cast("Ended", None), False
     for number, layer in enumerate(network.layers):
-        bounds, missed = _cheap(network, domain, found, stage, previous, effort.deadline)
-        todo = _undecided(layer, bounds) if _needs_optimising(stage, domain, number) else 0
+        bounds, missed = _cheap(network, domain, found, stage, previous, effort)
+        todo = int(effort.asked(layer, bounds).sum()) if _needs_optimising(stage, domain, number) else 0
         effort.tick(layer.units - todo)
         if todo:
             missed = todo
@@ -155,12 +158,11 @@ def _slow(order: list[Method]) -> list[Method]:
     return [stage for stage in order if stage in {Method.LP, Method.MILP}] or order
 
 
-def _all_undecided(network: Network, bounds: list[Pair]) -> int:
-    return sum(_undecided(layer, pair) for layer, pair in zip(network.layers[1:], bounds[1:], strict=True))
-
-
-def _undecided(layer: Layer, bounds: Pair) -> int:
-    return int((layer.rectified & (bounds[0] < 0.0) & (bounds[1] > 0.0)).sum())
+def _all_asked(network: Network, domain: Domain, method: Method, bounds: list[Pair], effort: Effort) -> int:
+    """How many units this method could make tighter."""
+    first = 0 if _needs_optimising(method, domain, 0) else 1
+    layers = zip(network.layers[first:], bounds[first:], strict=True)
+    return sum(int(effort.asked(layer, pair).sum()) for layer, pair in layers)
 
 
 def _needs_optimising(stage: Method, domain: Domain, number: int) -> bool:
@@ -169,9 +171,9 @@ def _needs_optimising(stage: Method, domain: Domain, number: int) -> bool:
 
 
 def _cheap(  # noqa: PLR0913, PLR0917  what a stage knows
-    network: Network, domain: Domain, found: list[Pair], stage: Method, previous: list[Pair], deadline: Deadline
+    network: Network, domain: Domain, found: list[Pair], stage: Method, previous: list[Pair], effort: Effort
 ) -> tuple[Pair, int]:
-    """The next layer's bounds by interval arithmetic and, if asked for, linear bounds; and for how many undecided units there was no time."""
+    """The next layer's bounds by interval arithmetic and, if asked for, linear bounds; and for how many of the units asked for there was no time."""
     number = len(found)
     layer = network.layers[number]
     inputs = passed_on(network.layers[number - 1], *found[-1]) if found else (domain.box.lower, domain.box.upper)
@@ -180,10 +182,10 @@ def _cheap(  # noqa: PLR0913, PLR0917  what a stage knows
         bounds = intersect(previous[number], bounds)
     if not found or stage is Method.INTERVAL:
         return bounds, 0
-    undecided = layer.rectified & (bounds[0] < 0.0) & (bounds[1] > 0.0)
+    asked = effort.asked(layer, bounds)
     work = layer.units * sum(before.parameters for before in network.layers[:number])
-    lower, upper = linear(network, domain.box, found, None if work <= _MODERATE else undecided, deadline)
-    missed = int((undecided & np.isinf(upper)).sum()) if stage is Method.LINEAR else 0
+    lower, upper = linear(network, domain.box, found, None if work <= _MODERATE else asked, effort.deadline)
+    missed = int((asked & np.isinf(upper)).sum()) if stage is Method.LINEAR else 0
     return intersect(bounds, (lower, upper)), missed
 
 

@@ -10,7 +10,7 @@ from tessella.domain import Domain
 from tessella.errors import WorkerLost
 from tessella.kernel import meter
 from tessella.kernel.deadline import Deadline
-from tessella.network import Floats, Network
+from tessella.network import Floats, Layer, Mask, Network
 from tessella.parallel import Stop, run
 from tessella.tightening.relaxation import Pair, relax
 
@@ -36,12 +36,20 @@ class Effort:
         Where units are worked on side by side.
     tick
         Called with the number of units just done.
+    every
+        Whether stable and linear units are worked on, too.
     """
 
     seconds: float
     deadline: Deadline
     executor: Executor | None
     tick: Callable[[int], None]
+    every: bool = False
+
+    def asked(self, layer: Layer, bounds: Pair) -> Mask:
+        """Which units of a layer are worked on: all whose bounds are apart, or ReLUs whose state the bounds leave open."""
+        low, high = bounds
+        return low < high if self.every else layer.rectified & (low < 0.0) & (high > 0.0)
 
 
 def optimise(  # noqa: PLR0913  one parameter per option
@@ -53,7 +61,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     branch: bool,
     effort: Effort,
 ) -> tuple[Pair, int, Ended]:
-    """Tighten one layer's bounds; units that are decided already are left alone.
+    """Tighten one layer's bounds; units that are decided already are left alone unless every unit is asked for.
 
     Parameters
     ----------
@@ -66,7 +74,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     branch
         Whether to branch (the exact range) or not (the LP's).
     effort
-        When to stop, and where to work.
+        When to stop, where to work, and on which units.
 
     Returns
     -------
@@ -74,7 +82,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     """
     layer = network.layers[len(known)]
     low, high = start[0].copy(), start[1].copy()
-    undecided = np.flatnonzero(layer.rectified & (low < 0.0) & (high > 0.0))
+    undecided = np.flatnonzero(effort.asked(layer, start))
     rows = 2 * sum(int((layer.rectified & (a < 0) & (b > 0)).sum()) for layer, (a, b) in zip(network.layers, known, strict=False))
     variables = rows // 2 + domain.free_dim
     composed = variables * sum(before.parameters for before in network.layers[: len(known) + 1])
@@ -85,8 +93,8 @@ def optimise(  # noqa: PLR0913  one parameter per option
         _load()
     batches = [undecided[place : place + _BATCH] for place in range(0, len(undecided), _BATCH)]
     stop, late, left = Stop(), 0, len(undecided)
-    times = effort.seconds, effort.deadline.left
-    tasks = [(network, domain, list(known), batch, low[batch], high[batch], branch, *times, stop) for batch in batches]
+    how = branch, effort.every, effort.seconds, effort.deadline.left
+    tasks = [(network, domain, list(known), batch, low[batch], high[batch], *how, stop) for batch in batches]
     try:
         for number, (lower, upper, unproved) in run(_extremes, tasks, effort.executor, lambda: effort.deadline.passed):
             low[batches[number]], high[batches[number]] = lower, upper
@@ -116,6 +124,7 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
     low: Floats,
     high: Floats,
     branch: bool,  # noqa: FBT001  sent to other processes as plain values
+    every: bool,  # noqa: FBT001  likewise
     seconds: float,
     left: float,
     stop: Stop,
@@ -135,7 +144,7 @@ def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain value
         above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=branch)
         high[place] = above.bound
         complete = above.complete
-        matters = above.bound > 0.0 or bool(layer.leaky[unit])  # else it is stably inactive, and passes nothing on
+        matters = every or above.bound > 0.0 or bool(layer.leaky[unit])  # else it is stably inactive, and passes nothing on
         if matters and not limit.reached:
             below = search.maximise(int(unit), -1.0, float(-low[place]), limit, branch=branch)
             low[place] = min(-below.bound, high[place])
