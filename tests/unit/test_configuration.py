@@ -114,7 +114,17 @@ def test_without_a_domain_there_are_three_bounds():
     assert [bound.method for bound in found.bounds] == ["raghu", "montufar", "configuration"]
     assert (found.empirical, found.empirical_details, found.stability, found.best) == (None, None, None, 15)
     assert repr(found) == "UpperBounds(at most 15 regions, of 3-4-2)"
-    assert found.to_dict().keys() == {"schema", "tessella", "network", "domain", "counted", "seconds", "upper"}
+    assert found.to_dict().keys() == {
+        "schema",
+        "tessella",
+        "network",
+        "domain",
+        "counted",
+        "seconds",
+        "upper",
+        "listed",
+        "status",
+    }
 
 
 def test_fixed_inputs_cost_dimensions():
