@@ -1,9 +1,11 @@
 """A network: a chain of layers, affine maps that are each followed by a ReLU, or a leaky one, on some of their units."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from math import prod
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -364,6 +366,65 @@ class Network:
             layers.append(Layer(weight, layer.bias[kept] * passes, changing, slope))
             columns = kept
         return replace(self, layers=tuple(layers))
+
+    def to_npz(self, path: str | os.PathLike[str]) -> None:
+        """Write the network to an ``.npz`` file: all numbers as they are, sparse weights as sparse ones.
+
+        `tessella.load` reads it back as an equal network.
+
+        Parameters
+        ----------
+        path
+            The file, under exactly this name; an existing one is replaced.
+        """
+        from tessella.exporters.npz import write_npz  # noqa: PLC0415  only for those who write
+
+        write_npz(self.layers, path)
+
+    def to_onnx(self, path: str | os.PathLike[str], *, dtype: str = "float64", input_shape: Sequence[int] | None = None) -> None:
+        """Write the network to an ONNX file.
+
+        In double precision `tessella.load` reads it back as an equal network; single precision rounds weights to 24 bits, and halves the file.  A linear unit with a slope of
+        its own has the slope multiplied into its weights, which rounds.  Sparse weights are written with their zeros.
+
+        Parameters
+        ----------
+        path
+            The file, under exactly this name; an existing one is replaced.
+        dtype
+            ``"float64"``, or ``"float32"``.
+        input_shape
+            Shape of one input, without the batch axis: by default that of the model that the network was read from.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile, tessella
+        >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.1, 0.5]), ([[1.0, 1.0]], [0.0])])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     net.to_onnx(pathlib.Path(folder, "net.onnx"))
+        ...     tessella.load(pathlib.Path(folder, "net.onnx")) == net
+        True
+        """
+        from tessella.exporters.onnx import write_onnx  # noqa: PLC0415  only for those who write
+
+        write_onnx(self.layers, path, dtype=dtype, input_shape=self._exported_shape(input_shape))
+
+    def to_torch(self, *, dtype: str = "float64", input_shape: Sequence[int] | None = None) -> Any:
+        """The network as a ``torch.nn.Sequential``; the parameters are those of `to_onnx`."""
+        from tessella.exporters.torch import make_module  # noqa: PLC0415  only for those who have torch
+
+        return make_module(self.layers, dtype=dtype, input_shape=self._exported_shape(input_shape))
+
+    def to_keras(self, *, dtype: str = "float64", input_shape: Sequence[int] | None = None) -> Any:
+        """The network as a ``keras.Sequential``; the parameters are those of `to_onnx`."""
+        from tessella.exporters.keras import make_model  # noqa: PLC0415  only for those who have Keras
+
+        return make_model(self.layers, dtype=dtype, input_shape=self._exported_shape(input_shape))
+
+    def _exported_shape(self, given: Sequence[int] | None) -> Sequence[int] | None:
+        """The shape of one input: as asked for, or as the source has it."""
+        known = self.source.input_shape if given is None and self.source else ()
+        return known if known and prod(known) == self.input_dim else given
 
     @property
     def shape(self) -> str:

@@ -22,11 +22,14 @@ from tessella.network import COMPARISON, Floats
 Ints = npt.NDArray[np.int64]
 
 MAXIMUM = "maximum of two"
-_CLIP, _LEAKY, _ABSOLUTE = "clip", "LeakyReLU", "absolute value"
+_CLIP, _LEAKY, _ABSOLUTE, _PARAMETRIC = "clip", "LeakyReLU", "absolute value", "PReLU"
 
 
 def leaky(trace: Trace, tensor: Tensor, slope: npt.ArrayLike, kind: str = _LEAKY) -> Tensor:
-    """``x`` where it is positive, elsewhere ``slope * x``; slopes broadcast against the tensor."""
+    """``x`` where it is positive, elsewhere ``slope * x``; slopes broadcast against the tensor.
+
+    A PReLU whose slopes are all 1 stays a layer, of linear units: that is how `Network.to_onnx` and the others write one.
+    """
     slopes = np.asarray(slope, dtype=np.float64)
     if not np.isfinite(slopes).all():
         msg = f"a unit has the slope {slopes[~np.isfinite(slopes)].ravel()[0]}; slopes must be finite"
@@ -34,7 +37,7 @@ def leaky(trace: Trace, tensor: Tensor, slope: npt.ArrayLike, kind: str = _LEAKY
     if (slopes == 0.0).all():
         return trace.relu(tensor)
     if (slopes == 1.0).all():
-        return tensor
+        return trace.kept(tensor) if kind == _PARAMETRIC else tensor
     return trace.relu(tensor, kind, slopes)
 
 

@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import FileError, NetworkError
-from tessella.files import writing
+from tessella.exporters.npz import SPARSE_PARTS
 from tessella.importers.door import existing_file, reading
 from tessella.network import Layer, Network, Source, Weight
 
 LARGEST_CONTENT: Final = 4 * 2**30  # bytes, of all arrays together once they are unpacked
 
 _KEY: Final = re.compile(r"(W|b|rectified|slope)(0|[1-9][0-9]{0,5})(?:_(data|indices|indptr|shape))?")
-_SPARSE: Final = ("data", "indices", "indptr", "shape")
 _EXPECTED: Final = (
     "expected W0, b0, W1, b1, ... (or from W1, b1 on), and rectified0, slope0, ... where layers differ from the usual ReLUs"
 )
@@ -72,20 +71,7 @@ def write_npz(network: Network, path: str | os.PathLike[str]) -> None:
     path
         The file, under exactly this name; an existing one is replaced.
     """
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for number, layer in enumerate(network.layers):
-        weight = layer.weight
-        if isinstance(weight, np.ndarray):
-            arrays[f"W{number}"] = weight
-        else:
-            parts = (weight.data, weight.indices, weight.indptr, np.array(weight.shape, dtype=np.int64))
-            arrays.update({f"W{number}_{part}": np.asarray(array) for part, array in zip(_SPARSE, parts, strict=True)})
-        arrays[f"b{number}"] = layer.bias
-        arrays[f"rectified{number}"] = layer.rectified
-        if not layer.is_plain:
-            arrays[f"slope{number}"] = layer.slope
-    with writing(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+    network.to_npz(path)
 
 
 def _load(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -191,13 +177,13 @@ def _network(arrays: _Arrays, numbers: list[int]) -> Network:
 
 
 def _weight(arrays: _Arrays, key: str) -> Weight:
-    parts = [arrays.get(f"{key}_{part}") for part in _SPARSE]
+    parts = [arrays.get(f"{key}_{part}") for part in SPARSE_PARTS]
     data, indices, indptr, shape = parts
     if key in arrays and all(part is None for part in parts):
         return arrays[key]
     if key in arrays or data is None or indices is None or indptr is None or shape is None:
         held = _listed(name for name in arrays if name == key or name.startswith(f"{key}_"))
-        msg = f"holds {held}; a weight is either {key}, or {', '.join(f'{key}_{part}' for part in _SPARSE)} together"
+        msg = f"holds {held}; a weight is either {key}, or {', '.join(f'{key}_{part}' for part in SPARSE_PARTS)} together"
         raise NetworkError(msg)
     for part, array in ((f"{key}_indices", indices), (f"{key}_indptr", indptr), (f"{key}_shape", shape)):
         if array.dtype.kind not in "iu" or array.ndim != 1:

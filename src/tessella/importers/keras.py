@@ -1,16 +1,9 @@
 """Keras 3 models: their layers run on traced tensors, their own forward pass checks the outcome."""
 
-import importlib.util
-import json
-import logging
 import os
 import re
-import sys
-import warnings
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +11,6 @@ import numpy.typing as npt
 
 from tessella.errors import (
     FileError,
-    MissingPackage,
     OptionError,
     TessellaError,
     UnknownShape,
@@ -33,10 +25,10 @@ from tessella.importers.keras_ends import after_end, without_end
 from tessella.importers.keras_operations import apply_operation
 from tessella.importers.trace import Ended, Tensor, Trace
 from tessella.network import Floats, Network, Source
+from tessella.packages import keras_package, keras_quiet
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _LEGACY = (".h5", ".hdf5")
-_VARIABLE, _BACKENDS = "KERAS_BACKEND", ("torch", "jax", "tensorflow")
 _REAL_TYPES = ("float32", "float64")
 
 
@@ -60,8 +52,8 @@ def read_keras(path: str | os.PathLike[str], input_shape: Sequence[int] | None =
     if place.suffix != ".keras":
         msg = f"{name}: has not the suffix .keras, by which Keras knows its files; rename it if it is one"
         raise FileError(msg)
-    keras = _package()
-    with reading(name, "a Keras model"), _quiet():
+    keras = keras_package()
+    with reading(name, "a Keras model"), keras_quiet():
         inspect(place)
         try:
             model = keras.saving.load_model(str(place), compile=False, safe_mode=True)
@@ -84,63 +76,10 @@ def from_model(model: Any, input_shape: Sequence[int] | None = None) -> Network:
     input_shape
         Shape of one input without its batch axis; needed only where the model leaves a size open.
     """
-    keras = _package()
+    keras = keras_package()
     name = str(getattr(model, "name", type(model).__name__))
-    with reading(name, "a Keras model"), _quiet():
+    with reading(name, "a Keras model"), keras_quiet():
         return _read(keras, model, name, input_shape)
-
-
-def _package() -> Any:
-    """The package itself, or what to install."""
-    if importlib.util.find_spec("keras") is None:
-        msg = "keras is not installed, which reads .keras files and Keras models: pip install keras"
-        raise MissingPackage(msg)
-    try:
-        with _quiet(), _installed_backend():
-            import keras  # noqa: PLC0415  heavy, and optional
-    except Exception as error:
-        msg = (
-            f"keras is installed but its backend is not ({error}); set the environment variable KERAS_BACKEND to an installed one "
-            "(torch, jax or tensorflow) before Python starts, or pip install torch and set it to torch"
-        )
-        raise MissingPackage(msg) from error
-    if not hasattr(keras, "saving") or not hasattr(keras, "Function"):
-        msg = f"keras {getattr(keras, '__version__', '')} is too old, version 3 is needed: pip install --upgrade keras"
-        raise MissingPackage(msg)
-    return keras
-
-
-@contextmanager
-def _installed_backend() -> Generator[None]:
-    """Let Keras take a backend that is installed, if it would take one that is not and nobody chose it."""
-    settings = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser() / "keras.json"
-    try:
-        wanted = str(json.loads(settings.read_text())["backend"])  # Keras itself writes this file, with what it began with
-    except (OSError, ValueError, KeyError, TypeError):
-        wanted = "tensorflow"
-    found = next((name for name in (wanted, *_BACKENDS) if name in _BACKENDS and importlib.util.find_spec(name)), None)
-    if _VARIABLE in os.environ or "keras" in sys.modules or found in {None, wanted}:
-        yield
-        return
-    os.environ[_VARIABLE] = str(found)
-    try:
-        yield
-    finally:
-        del os.environ[_VARIABLE]
-
-
-@contextmanager
-def _quiet() -> Generator[None]:
-    """Keep warnings of Keras and its backend, and of numbers that overflow, to ourselves; errors say what matters."""
-    logger = logging.getLogger("absl")
-    level = logger.level
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        logger.setLevel(logging.CRITICAL)
-        try:
-            yield
-        finally:
-            logger.setLevel(level)
 
 
 def _reason(error: Exception) -> str:

@@ -14,7 +14,7 @@ from inspect import Parameter, signature
 from math import prod
 from typing import Any
 
-from tessella.errors import ConversionMismatch, MissingPackage, UnknownShape, UnsupportedModel, UnsupportedOperator
+from tessella.errors import ConversionMismatch, UnknownShape, UnsupportedModel, UnsupportedOperator
 from tessella.importers.check import checked
 from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.linear_maps import check_size
@@ -23,6 +23,7 @@ from tessella.importers.torch_call import first_line, numbers
 from tessella.importers.torch_graph import Graph, Ref, Step, check_ends, execute, layer_words, trace
 from tessella.importers.torch_graph import input_shape as traced_shape
 from tessella.network import Floats, Network, Source
+from tessella.packages import torch_package
 from tessella.tolerances import DEFAULT, Tolerances
 
 __all__ = ["from_exported", "from_module", "read_pt2"]
@@ -43,7 +44,7 @@ def from_module(module: Any, input_shape: Sequence[int] | None = None) -> Networ
     input_shape
         The shape of one input without its batch axis.  Needed unless the module begins with a ``Linear``.
     """
-    torch = _torch()
+    torch = torch_package("reading PyTorch models")
     module = _unwrapped(torch, module)
     name = type(module).__name__
     with reading(name, "a network", UnsupportedModel), _quiet(), torch.no_grad():
@@ -72,7 +73,7 @@ def from_exported(program: Any, name: str = "ExportedProgram") -> Network:
     name
         What to call it.
     """
-    torch = _torch()
+    torch = torch_package("reading PyTorch models")
     if not isinstance(program, torch.export.ExportedProgram):
         msg = f"{name}: is a {type(program).__name__}, not a torch.export.ExportedProgram; a module is read by from_module"
         raise UnsupportedModel(msg)
@@ -94,7 +95,7 @@ def read_pt2(path: str | os.PathLike[str]) -> Network:
         The file.
     """
     place = existing_file(path)
-    torch = _torch()
+    torch = torch_package("reading PyTorch models")
     name = place.name
     with reading(name, "a .pt2 archive"), _quiet(), torch.no_grad():
         graph = read_graph(place)
@@ -110,15 +111,6 @@ def read_pt2(path: str | os.PathLike[str]) -> Network:
                 "with torch.export.save(program.run_decompositions({}), 'model.pt2')"
             )
             raise UnsupportedModel(msg) from error
-
-
-def _torch() -> Any:
-    try:
-        import torch  # noqa: PLC0415  optional
-    except ImportError as error:
-        msg = "reading PyTorch models needs the package torch: pip install torch"
-        raise MissingPackage(msg) from error
-    return torch
 
 
 # ---------------------------------------------------------------------------------------------- modules
