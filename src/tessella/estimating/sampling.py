@@ -23,7 +23,7 @@ from tessella.network import Network
 from tessella.options import check_executor, check_whole
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
-from tessella.partition.witness import Proof
+from tessella.partition.witness import Patterns, Proof
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
@@ -129,18 +129,10 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
 def _maker(known: Stability) -> Callable[[bytes], Region]:
     """Makes regions of the decisions on unstable units."""
     network, domain = known.network, known.domain
-    active, unstable = np.concatenate(
-        [
-            np.stack([on, may])[:, layer.rectified]
-            for layer, on, may in zip(network.layers, known.active, known.unstable, strict=True)
-        ],
-        axis=1,
-    )
-    prove = Proof(network, domain)
+    patterns, prove = Patterns.of(known), Proof(network, domain)
 
     def region(prefix: bytes) -> Region:
-        pattern = active.copy()
-        pattern[unstable] = np.frombuffer(prefix, dtype=np.bool_)
+        pattern = patterns(prefix)
         found = prove(pattern)
         return Region(network, domain, *(found or (pattern, None)))
 

@@ -22,7 +22,7 @@ from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.region import Region
 from tessella.partition.tree import Tree
-from tessella.partition.witness import Proof
+from tessella.partition.witness import Patterns, Proof
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
 _STRICT = 1e-9  # of a row's range: what a linear program finds nearer to 0 is decided exactly
@@ -58,19 +58,11 @@ def regions(network: NetworkLike, domain: DomainLike, *, stability: Stability | 
 
 def _listed(known: Stability) -> Iterator[Region]:
     network, domain = known.network, known.domain
-    active, unstable = np.concatenate(
-        [
-            np.stack([on, may])[:, layer.rectified]
-            for layer, on, may in zip(network.layers, known.active, known.unstable, strict=True)
-        ],
-        axis=1,
-    )
-    prove = Proof(network, domain)
+    patterns, prove = Patterns.of(known), Proof(network, domain)
     for leaf in _Walk(Tree.of(known)).leaves():
-        pattern = active.copy()
-        pattern[unstable] = np.frombuffer(leaf.prefix, dtype=np.bool_)
+        pattern = patterns(leaf.prefix)
         found = prove(pattern, leaf.normals, leaf.constants)
-        if found is not None and np.array_equal(found[0][unstable], pattern[unstable]):  # not another leaf's region
+        if found is not None and patterns.agree(found[0], pattern):  # not another leaf's region
             yield Region(network, domain, *found)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tessella.network import Floats, Mask, Network
 from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
+from tessella.stability import Stability
 from tessella.unbounded import homogeneous
 
 _INWARD = (2.0**-6, 2.0**-20, 2.0**-40)  # how far from the faces of the box a point is looked for, in parts of its width
@@ -136,6 +138,38 @@ class Witness:
     def _starts(self) -> list[int]:
         """Where each layer's ReLUs begin in a pattern."""
         return [sum(layer.relus for layer in self.network.layers[:number]) for number in range(len(self.network.layers))]
+
+
+class Patterns(NamedTuple):
+    """Makes the pattern of a region from the decisions on its unstable units.
+
+    Parameters
+    ----------
+    states
+        One state per ReLU: what stable ones have.
+    unstable
+        Which ReLUs are decided.
+    """
+
+    states: Mask
+    unstable: Mask
+
+    @classmethod
+    def of(cls, known: Stability) -> Self:
+        """Those of a network on a domain."""
+        layers = zip(known.network.layers, known.active, known.unstable, strict=True)
+        states, unstable = np.concatenate([np.stack([on, may])[:, layer.rectified] for layer, on, may in layers], axis=1)
+        return cls(states, unstable)
+
+    def __call__(self, prefix: bytes) -> Mask:
+        """The pattern with these decisions, one byte each."""
+        pattern = self.states.copy()
+        pattern[self.unstable] = np.frombuffer(prefix, dtype=np.bool_)
+        return pattern
+
+    def agree(self, one: Mask, other: Mask) -> bool:
+        """Whether two patterns have the same decisions."""
+        return bool(np.array_equal(one[self.unstable], other[self.unstable]))
 
 
 class Proof:
