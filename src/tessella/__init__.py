@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tessella.listing.listing import regions
     from tessella.listing.polygons import Polygons, polygons
     from tessella.network import Layer, Network, Source
-    from tessella.partition.region import Region
+    from tessella.partition.region import Neighbours, Region
     from tessella.preactivation import PreactivationBounds
     from tessella.probable.models import mipbound_model
     from tessella.probable.networks import mipbound
@@ -76,6 +76,7 @@ __all__ = [
     "Layer",
     "MIPBound",
     "MissingPackage",
+    "Neighbours",
     "Network",
     "NetworkError",
     "NetworkLike",
@@ -137,7 +138,7 @@ _NAMES = {
     "listing.listing": ("regions",),
     "listing.polygons": ("Polygons", "polygons"),
     "network": ("Layer", "Network", "Source"),
-    "partition.region": ("Region",),
+    "partition.region": ("Neighbours", "Region"),
     "preactivation": ("PreactivationBounds",),
     "probable.models": ("mipbound_model",),
     "probable.networks": ("mipbound",),

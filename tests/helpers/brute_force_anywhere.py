@@ -16,6 +16,12 @@ Row = list[Fraction]
 
 def patterns_anywhere(layers, lower, upper, matrix=None, offset=None) -> dict[Pattern, bool]:
     """The patterns of all regions, each with whether it is bounded."""
+    free = int((np.asarray(lower) < np.asarray(upper)).sum())
+    return {pattern: is_bounded(rows, free) for pattern, rows in cells_anywhere(layers, lower, upper, matrix, offset).items()}
+
+
+def cells_anywhere(layers, lower, upper, matrix=None, offset=None) -> dict[Pattern, list[Row]]:
+    """The patterns of all regions, each with its rows."""
     lower, upper = (np.asarray(end, dtype=float) for end in (lower, upper))
     free = np.flatnonzero(lower < upper)
     inputs = [
@@ -37,7 +43,7 @@ def patterns_anywhere(layers, lower, upper, matrix=None, offset=None) -> dict[Pa
     domain = [row for row in domain if any(row[1:])]
     if not is_open(domain):
         return {}
-    return {pattern: is_bounded(rows, len(free)) for pattern, rows in _walk(layers, 0, inputs, domain, ())}
+    return dict(_walk(layers, 0, inputs, domain, ()))
 
 
 def is_open(rows: list[Row]) -> bool:

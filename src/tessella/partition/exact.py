@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,24 @@ from tessella.partition.tree import Tree
 
 _NEVER, _CUTS, _ALWAYS = -1, 0, 1
 _KEPT = 4_000_000  # coefficients kept for later calls
+
+
+class Sides(NamedTuple):
+    """What is positive inside a region and cuts the cube.
+
+    Parameters
+    ----------
+    rows
+        Without common factors, so what is equal up to a positive factor is equal.
+    units
+        Which decision each row belongs to, in order; -1 for the domain's inequalities, which come first.
+    flat
+        Whether a unit is 0 all over the region.
+    """
+
+    rows: Rows
+    units: list[int]
+    flat: bool
 
 
 class Exact:
@@ -91,6 +110,43 @@ class Exact:
             if len(decisions):
                 rows = self._level(number, prefix[:start]).rows[decisions, np.arange(len(decisions))]
                 found += [(number, row) for row in rows.numbers.tolist()]
+        return found
+
+    def sides(self, prefix: bytes) -> "Sides | None":
+        """The sides of a region, given by all its decisions; None if one of them has no interior."""
+        if self._walls is None:
+            return None
+        parts, units, flat = [self._walls], [-1] * len(self._walls.numbers), False
+        for number, start in enumerate(self._starts[:-1]):
+            decisions = np.frombuffer(prefix[start : self._starts[number + 1]], dtype=np.uint8)
+            if len(decisions):
+                level, places = self._level(number, prefix[:start]), np.arange(len(decisions))
+                states, rows = level.states[decisions, places], level.rows[decisions, places]
+                if (states == _NEVER).any():
+                    return None
+                flat = flat or not (rows.floats != 0.0).any(axis=1).all()
+                cuts = np.flatnonzero(states == _CUTS)
+                parts.append(rows[cuts])
+                units += (start + cuts).tolist()
+        return Sides(joined(parts), units, flat)
+
+    def behind(self, prefix: bytes, wall: list[int]) -> bytes:
+        """The decisions of the region behind a wall of a region, given by the row that is positive inside.
+
+        Preactivations are continuous, so behind the wall only units change that are 0 on all of it: those whose rows behind it are
+        multiples of the wall's.
+        """
+        found, opposite = b"", [-one for one in wall]
+        for number, start in enumerate(self._starts[:-1]):
+            states = list(prefix[start : self._starts[number + 1]])
+            if states:
+                rows = self._level(number, found[:start]).rows.numbers[1]
+                for unit, row in enumerate(rows.tolist()):
+                    if row == opposite:
+                        states[unit] = 1
+                    elif row == wall or not any(row):
+                        states[unit] = 0
+            found += bytes(states)
         return found
 
     def _next_cut(self, prefix: bytes) -> "tuple[bytes, Rows | None]":

@@ -73,7 +73,7 @@ def point_inside(rows: Rows) -> Point | None:
     u = np.append(np.rint(u * _GRID) / _GRID, 1.0)
     values = rows.floats @ u
     if values.min() > _FLAT:
-        point, unsure = _objects(u * _GRID), values <= _rounding(rows.floats, 1.0)
+        point, unsure = _objects(u * _GRID), values <= rounding(rows.floats, 1.0)
         if not unsure.any() or (rows.numbers[unsure] @ point > 0).all():
             return point
     elif values.min() < -_FLAT:
@@ -86,7 +86,7 @@ def point_inside(rows: Rows) -> Point | None:
     return _settle(rows, basis)
 
 
-def _rounding(floats: Floats, shares: Floats | float) -> Floats:
+def rounding(floats: Floats, shares: Floats | float) -> Floats:
     """How far sums of a row's numbers, each times at most its share, may be from the truth: the numbers are rounded, and so are products and sums."""
     terms = sum(floats.shape) + 16
     return terms * EPS * (np.abs(floats) * shares).sum(axis=-1) + LOST_OF_PRODUCTS
@@ -96,7 +96,7 @@ def _is_negative(floats: Floats, multipliers: Floats) -> bool:
     """Whether a combination of rows is negative on the whole cube, rounding allowed for."""
     combined = multipliers @ floats
     most = combined[-1] + np.maximum(combined[:-1], 0.0).sum()
-    return bool(most + _rounding(floats, multipliers[:, None]).sum() < 0.0)
+    return bool(most + rounding(floats, multipliers[:, None]).sum() < 0.0)
 
 
 def _objects(values: npt.NDArray[Any]) -> Integers:

@@ -2,22 +2,26 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self, SupportsIndex, cast
 
 import numpy as np
 
-from tessella.answer import Answer, bits, past, read_bits
+from tessella.answer import Answer, bits, past, read_bits, whole
 from tessella.domain import Box, Domain, Polytope
+from tessella.kernel.deadline import Deadline
 from tessella.kernel.program import Program
 from tessella.network import Floats, Mask, Network
+from tessella.options import check_seconds
+from tessella.partition.exact import Exact
+from tessella.partition.facets import Facets
 from tessella.partition.recession import is_bounded
-from tessella.partition.witness import Proof, walls
+from tessella.partition.tree import Tree
+from tessella.partition.witness import Proof, prefix_of, walls
 from tessella.unbounded import as_bounded
 
 _FLAT = 1e-8  # of a row's range: by how much a wall that is not redundant cuts; the linear programs are off by 1e-10
-_THIN = 1e-7  # of the box: how far from other walls a point inside a wall should be
-_INWARD = (2.0**-6, 2.0**-20, 2.0**-40)  # of the box: how far from its faces such a point is looked for
-_ZERO = 1e-8  # of the sizes of a unit's terms in the box: what a linear program leaves of 0
+_FARTHEST = 1e100  # what is taken of a wall's distance
+_FEW = 16  # inputs; with more, the faces of the box would be most of the walls
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,31 +87,35 @@ class Region(Answer):
         """The radius of a largest ball inside, in the space of the free inputs; 0 where floating point sees none, infinite if balls of any size fit."""
         if not self.domain.bounded:
             return _largest_radius(*self.inequalities(), self.domain.box)
-        box = self.domain.box
-        walled = _Walled.of(*_inequalities(self), box, scale=np.ones(box.free_dim))
+        walled = _Walled.of(self)
         low, high = 0.0, float(np.min(walled.half, initial=np.inf))
         if not np.isfinite(high):
             return 0.0
+        if len(walled.half) <= _FEW:
+            return walled.ball() * walled.unit
         for _ in range(60):  # the larger the ball, the smaller the box of its centre
             radius = (low + high) / 2.0
             fits = walled.deepest(radius)[1] >= radius
             low, high = (radius, high) if fits else (low, radius)
-        return low
+        return low * walled.unit
 
-    def neighbours(self) -> "Iterator[Region]":
+    def neighbours(self, *, seconds: float | None = None) -> "Neighbours":
         """The regions behind the walls that are not the domain's, one behind each.
 
         Regions meet in whole walls: a unit of a later layer that is 0 somewhere inside a wall is 0 on all of it, because
-        preactivations are continuous.  Several units may change at one wall, such as equal ones.
+        preactivations are continuous.  Several units may change at one wall, such as equal ones.  Each wall is proved
+        (`tessella.partition.facets`).
 
-        Every region that comes is proved.  Walls are found in floating-point arithmetic, so a neighbour behind a very small one
-        may be missed.
+        Parameters
+        ----------
+        seconds
+            Exact arithmetic, which decides what floating-point numbers cannot, begins nothing new after this time.
         """
-        prove = Proof(self.network, self.domain)
-        for pattern in _patterns_behind(Region(*as_bounded(self.network, self.domain), self.pattern)):
-            found = prove(pattern)
-            if found is not None and not np.array_equal(found[0], self.pattern):
-                yield Region(self.network, self.domain, *found)
+        check_seconds(seconds, "a search for neighbours")
+        bounded = as_bounded(self.network, self.domain)
+        walls_of, prove = Facets(*bounded).of(self.pattern, Deadline.after(seconds)), Proof(self.network, self.domain)
+        found = tuple(Region(self.network, self.domain, wall.behind, prove.point(wall.behind)) for wall in walls_of.found)
+        return Neighbours(self, found, tuple(wall.units for wall in walls_of.found), walls_of.undecided)
 
     def __eq__(self, other: object) -> bool:
         """Same pattern, network and domain."""
@@ -150,16 +158,74 @@ class Region(Answer):
         return {**super(Region, cls)._placed(record, network), "pattern": read_bits(record["pattern"]), "point": point}
 
 
-def _patterns_behind(region: Region) -> Iterator[Mask]:
-    """What floating point sees behind the walls of a region on a bounded domain."""
-    matrix, offset = _inequalities(region)
-    box = region.domain.box
-    kept = _needed(matrix, offset, box, faces=False)
-    rows = np.flatnonzero(kept[: -2 * box.dim])
-    kept[-2 * box.dim :] = True
-    walled = _Walled.of(matrix[kept], offset[kept], box, scale=(box.upper / 2.0 - box.lower / 2.0)[box.free])
-    for wall in np.flatnonzero(rows < region.network.relus):
-        yield _behind(region.network, box, *walled.inside(int(wall)))
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours(Answer):
+    """The regions that share a wall with a region, each once; a sequence of regions.
+
+    Parameters
+    ----------
+    region
+        Whose they are.
+    regions
+        The regions.  Each is proved, and so is the wall; its point is None where floating-point numbers show none.
+    units
+        For each of them the ReLUs that change at the wall, by their numbers in the pattern.
+    undecided
+        ReLUs of which it could not be decided whether they make one more wall: exact arithmetic would have taken too long.  If there is none,
+        these are all neighbours.
+    """
+
+    region: Region
+    regions: tuple[Region, ...]
+    units: tuple[tuple[int, ...], ...]
+    undecided: tuple[int, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether these are all."""
+        return not self.undecided
+
+    def __iter__(self) -> Iterator[Region]:
+        """The regions."""
+        return iter(self.regions)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.regions)
+
+    def __getitem__(self, number: SupportsIndex) -> Region:
+        """One of them."""
+        return self.regions[number]
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        left = f", {len(self.undecided):,} ReLUs undecided" if self.undecided else ""
+        return f"Neighbours({len(self):,} region{'' if len(self) == 1 else 's'} behind proved walls{left})"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per neighbour: which ReLUs change, and what `Region.rows` says."""
+        changes = (", ".join(map(str, units)) for units in self.units)
+        return [{"changes": change, **region.rows()[0]} for change, region in zip(changes, self.regions, strict=True)]
+
+    def _title(self) -> str:
+        return f"Neighbours of a region of {self.region.network.shape} on {self.region.domain.describe()}"
+
+    def _record(self) -> dict[str, Any]:
+        behind = [
+            {"pattern": bits(region.pattern), "point": None if region.point is None else region.point.tolist(), "units": units}
+            for region, units in zip(self.regions, self.units, strict=True)
+        ]
+        return {**self.region.to_dict(), "neighbours": behind, "undecided": self.undecided}
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        whole_of = [whole(record, one) for one in record["neighbours"]]
+        return {
+            "region": Region.from_dict(record, network=network),
+            "regions": tuple(Region.from_dict(one, network=network) for one in whole_of if one is not None),
+            "units": tuple(tuple(int(unit) for unit in one["units"]) for one in record["neighbours"]),
+            "undecided": tuple(int(unit) for unit in record["undecided"]),
+        }
 
 
 def _inequalities(region: Region) -> tuple[Floats, Floats]:
@@ -228,11 +294,11 @@ def _largest_radius(matrix: Floats, offset: Floats, box: Box) -> float:
     from scipy.optimize import linprog  # noqa: PLC0415  heavy, and only unbounded domains need it
 
     rows, limits = matrix[:, box.free], offset - matrix[:, ~box.free] @ box.lower[~box.free]
-    sizes = np.linalg.norm(rows, axis=1)
-    rows, limits, sizes = rows[sizes > 0.0], limits[sizes > 0.0], sizes[sizes > 0.0]
+    moves = rows.any(axis=1)
+    rows, limits = _of_length_one(rows[moves], limits[moves])
     if not len(rows):
         return np.inf
-    rows, limits = np.column_stack([rows / sizes[:, None], np.ones(len(rows))]), limits / sizes
+    rows = np.column_stack([rows, np.ones(len(rows))])
     ends = [*[(None, None)] * (rows.shape[1] - 1), (0.0, None)]
     found = cast("Any", linprog)(
         np.append(np.zeros(rows.shape[1] - 1), -1.0), A_ub=rows, b_ub=limits, bounds=ends, method="highs"
@@ -241,7 +307,7 @@ def _largest_radius(matrix: Floats, offset: Floats, box: Box) -> float:
 
 
 class _Walled(NamedTuple):
-    """A region in the free inputs, from the middle of its box and in units of one's own: ``rows @ u <= limits``.
+    """A region in the free inputs, from the middle of its box and in a unit of its own: ``rows @ u <= limits``.
 
     Parameters
     ----------
@@ -249,69 +315,69 @@ class _Walled(NamedTuple):
         The inequalities but for those of the box; rows have length 1, constant ones 0.
     half
         Half the width of the box.
-    box, scale
-        Where it is: x is the middle of the box and scale times u.
+    unit
+        What u is measured in.
     """
 
     rows: Floats
     limits: Floats
     half: Floats
-    box: Box
-    scale: Floats
+    unit: float
 
     @classmethod
-    def of(cls, matrix: Floats, offset: Floats, box: Box, scale: Floats) -> Self:
-        """From inequalities, those of the box last."""
-        own, free = slice(0, -2 * box.dim), box.free
-        rows = matrix[own, free] * scale
-        sizes = np.sqrt((rows**2).sum(axis=1))
-        sizes = np.where(sizes > 0.0, sizes, 1.0)
-        limits = offset[own] - matrix[own] @ (box.lower / 2.0 + box.upper / 2.0)
-        return cls(rows / sizes[:, None], limits / sizes, (box.upper / 2.0 - box.lower / 2.0)[free] / scale, box, scale)
+    def of(cls, region: Region) -> Self:
+        """A region on a bounded domain."""
+        box = region.domain.box
+        free, width = box.free, (box.upper / 2.0 - box.lower / 2.0)[box.free]
+        unit = float(width.max(initial=0.0)) or 1.0
+        matrix, offset = _inequalities(region)
+        with np.errstate(over="ignore", invalid="ignore"):
+            rows = matrix[: -2 * box.dim, free] * unit
+            limits = offset[: -2 * box.dim] - matrix[: -2 * box.dim] @ (box.lower / 2.0 + box.upper / 2.0)
+        if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
+            rows, limits = _exact_rows(region, width / unit)
+        return cls(*_of_length_one(rows, limits), width / unit, unit)
 
-    def deepest(self, inward: float, wall: int | None = None) -> tuple[Floats, float]:
-        """A point, and by how much it keeps all inequalities but the wall's, as large as possible; of the wall it is a point.
+    def ball(self) -> float:
+        """The radius of a largest ball inside; the faces of the box are walls like others."""
+        dim = len(self.half)
+        rows, limits = np.vstack([self.rows, np.eye(dim), -np.eye(dim)]), np.concatenate([self.limits, self.half, self.half])
+        moves, reach = rows.any(axis=1), np.append(self.half, float(self.half.max()))
+        rows = np.column_stack([rows[moves], np.ones(int(moves.sum()))])
+        low = -np.abs(rows) @ reach - np.abs(limits[moves]) - 1.0
+        found = Program(rows).maximise(np.append(np.zeros(dim), 1.0), -reach, reach, low, limits[moves])
+        return max(0.0, float(found.x[-1])) if found.optimal else 0.0
+
+    def deepest(self, inward: float) -> tuple[Floats, float]:
+        """A point, and by how much it keeps all inequalities, as large as possible.
 
         It stays away from the faces of the box by a given distance.  With walls of their own, these would be most of the problem.
         """
-        moves = np.abs(self.rows).sum(axis=1) > 0.0
+        moves = self.rows.any(axis=1)
         rows, limits, ends = self.rows[moves], self.limits[moves], np.maximum(self.half - inward, 0.0)
-        spaced = np.flatnonzero(moves) != wall
-        if not spaced.any() and wall is None:
+        if not len(rows):
             return np.zeros(len(ends)), np.inf
         sizes = np.abs(rows) @ self.half + np.abs(limits)
         most = float(sizes.max()) + 1.0
-        low = np.where(spaced, -sizes - 2.0 * most, limits)
         objective, reach = np.append(np.zeros(len(ends)), 1.0), np.append(ends, most)
-        found = Program(np.column_stack([rows, spaced])).maximise(objective, -reach, reach, low, limits)
+        program = Program(np.column_stack([rows, np.ones(len(rows))]))
+        found = program.maximise(objective, -reach, reach, -sizes - 2.0 * most, limits)
         return found.x[:-1], float(found.x[-1]) if found.optimal else -np.inf
 
-    def inside(self, wall: int) -> tuple[Floats, Floats]:
-        """A point inside a wall, and the direction that leads out of the region."""
-        best, depth = self.deepest(_INWARD[0] * float(self.half.max()), wall)
-        for inward in _INWARD[1:]:
-            if depth > _THIN:
-                break
-            best, depth = self.deepest(inward * float(self.half.max()), wall)
-        free = self.box.free
-        point, outward = self.box.lower / 2.0 + self.box.upper / 2.0, np.zeros(self.box.dim)
-        point[free] += self.scale * best
-        outward[free] = self.scale * self.rows[wall]
-        return point, outward
+
+def _of_length_one(rows: Floats, limits: Floats) -> tuple[Floats, Floats]:
+    """Inequalities whose rows have length 1, but for constant ones; squares of what is given may overflow, or underflow."""
+    exponents = -np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]
+    rows = np.ldexp(rows, exponents[:, None])
+    with np.errstate(over="ignore"):
+        limits = np.clip(np.ldexp(limits, exponents), -_FARTHEST, _FARTHEST)
+    sizes = np.sqrt((rows**2).sum(axis=1))
+    sizes = np.where(sizes > 0.0, sizes, 1.0)
+    return rows / sizes[:, None], limits / sizes
 
 
-def _behind(network: Network, box: Box, point: Floats, direction: Floats) -> Mask:
-    """The pattern a very small step from a point in a direction: where a unit is 0, its slope decides."""
-    value, slope, states = point, direction, list[Mask]()
-    reach, rise = np.abs(point) + box.upper / 2.0 - box.lower / 2.0, np.abs(direction)
-    for layer in network.layers:
-        sizes = abs(layer.weight)
-        before, change = np.asarray(layer.weight @ value) + layer.bias, np.asarray(layer.weight @ slope)
-        reach, rise = np.asarray(sizes @ reach) + np.abs(layer.bias), np.asarray(sizes @ rise)
-        flat = np.abs(before) <= _ZERO * reach
-        active = np.where(flat, change > _ZERO * rise, before > 0.0)
-        states.append(active[layer.rectified])
-        factors = layer.factors(states[-1])
-        value, slope = np.where(flat & layer.rectified, 0.0, factors * before), factors * change
-        reach, rise = np.abs(factors) * reach, np.abs(factors) * rise
-    return np.concatenate(states)
+def _exact_rows(region: Region, half: Floats) -> tuple[Floats, Floats]:
+    """The inequalities that cut the box, from the middle of a box of this size; composed in whole numbers, which do not overflow."""
+    sides = Exact(Tree(region.network, region.domain)).sides(prefix_of(region.pattern))
+    floats = np.zeros((0, len(half) + 1)) if sides is None else sides.rows.floats
+    return -floats[:, :-1] / (2.0 * half), floats[:, -1] + floats[:, :-1].sum(axis=1) / 2.0

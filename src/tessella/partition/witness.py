@@ -217,9 +217,21 @@ class Proof:
         found = self._proved(pattern, normals, constants)
         if found is None or found[1] is None or self._homogeneous is None:
             return found
-        place = self._homogeneous.point(found[1])  # it is rounded, so it is looked at again
-        seen = None if place is None else self._whole.pattern(place)
-        return found[0], place if seen is not None and np.array_equal(seen, found[0]) else None
+        return found[0], self._on_whole(found[1], found[0])
+
+    def point(self, pattern: Mask) -> Floats | None:
+        """A point that proves the region of a pattern; None if floating-point numbers show none, which proves nothing."""
+        for place in deep_points(self.domain, *walls(self.witness.network, pattern)):
+            seen = self.witness.pattern(place)
+            if seen is not None and np.array_equal(seen, pattern):
+                return place if self._homogeneous is None else self._on_whole(place, pattern)
+        return None
+
+    def _on_whole(self, place: Floats, pattern: Mask) -> Floats | None:
+        """The input that a point of the homogeneous network stands for; it is rounded, so it is looked at again."""
+        found = self._homogeneous.point(place) if self._homogeneous else None
+        seen = None if found is None else self._whole.pattern(found)
+        return found if seen is not None and np.array_equal(seen, pattern) else None
 
     def _proved(self, pattern: Mask, normals: Floats, constants: Floats) -> tuple[Mask, Floats | None] | None:
         others = list[tuple[Mask, Floats]]()
@@ -247,13 +259,15 @@ def walls(network: Network, pattern: Mask) -> tuple[Floats, Floats]:
     matrix, offset = network.layers[0].dense(), network.layers[0].bias
     for number, layer in enumerate(network.layers):
         if number:
-            matrix, offset = np.asarray(layer.weight @ matrix), np.asarray(layer.weight @ offset) + layer.bias
+            with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is looked at exactly
+                matrix, offset = np.asarray(layer.weight @ matrix), np.asarray(layer.weight @ offset) + layer.bias
         active = pattern[start : start + layer.relus]
         signs = np.where(active, 1.0, -1.0)
         normals.append(signs[:, None] * matrix[layer.rectified])
         constants.append(signs * offset[layer.rectified])
         passes = layer.factors(active)
-        matrix, offset = passes[:, None] * matrix, passes * offset
+        with np.errstate(over="ignore", invalid="ignore"):
+            matrix, offset = passes[:, None] * matrix, passes * offset
         start += layer.relus
     return np.vstack(normals), np.concatenate(constants)
 
@@ -275,7 +289,10 @@ def deep_points(domain: Domain, normals: Floats, constants: Floats) -> Iterator[
     free, centre, radius = box.free, box.lower / 2.0 + box.upper / 2.0, box.upper / 2.0 - box.lower / 2.0
     if isinstance(domain, Polytope):
         normals, constants = np.vstack([normals, -domain.matrix]), np.concatenate([constants, domain.offset])
-    rows, limits = normals[:, free] * radius[free], constants + normals @ centre
+    with np.errstate(over="ignore", invalid="ignore"):
+        rows, limits = normals[:, free] * radius[free], constants + normals @ centre
+    if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
+        return
     moves = rows.any(axis=1)
     rows, limits = rows[moves], limits[moves]
     exponents = -np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]  # squares may underflow, or overflow
