@@ -40,7 +40,10 @@ def count(network: tessella.Network, domain: tessella.Domain) -> int:
 
     found: tessella.Count = tessella.count(network, domain, seconds=60.0, progress=show)
     listed: Iterator[tessella.Region] = tessella.regions(network, domain)
-    assert found.exact == len(list(listed))
+    several = list(listed)
+    assert found.exact == len(several)
+    around: tessella.Neighbours = several[0].neighbours()
+    assert len(around.undecided) == 0
     return found.exact or 0
 
 
@@ -107,6 +110,7 @@ def fail() -> list[str]:
         tessella.UnknownShape,
         tessella.UnsupportedModel,
         tessella.UnsupportedOperator,
+        tessella.WorkerLost,
     ]
     return [f"{kind.__name__} of {tessella.__version__}" for kind in kinds]
 
@@ -118,7 +122,7 @@ def main(folder: Path) -> None:
     assert estimate(network, domain) >= 1
     assert all(claim.value >= exact for claim in bound(network, domain))
     show(network, domain, folder)
-    assert len(fail()) == 11
+    assert len(fail()) == 12
 
 
 if __name__ == "__main__":

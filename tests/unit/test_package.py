@@ -20,6 +20,11 @@ def test_public_names_exist_once():
     assert all(hasattr(tessella, name) for name in names)
 
 
+def test_the_user_of_the_tests_uses_every_public_name():
+    text = (ROOT / "tests/helpers/user.py").read_text()
+    assert [name for name in tessella.__all__ if not re.search(rf"\btessella\.{name}\b", text)] == []
+
+
 def test_import_loads_no_heavy_package():
     heavy = ["numpy", "scipy", "numba", "onnx", "torch", "keras", "pyscipopt", "rich", "typer", "matplotlib"]
     code = f"import sys, json, tessella; print(json.dumps([name for name in {heavy!r} if name in sys.modules]))"

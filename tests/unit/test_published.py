@@ -1,6 +1,5 @@
 """What is published: the wheel, the sdist, and the types that a user's type checker sees in a clean environment."""
 
-import re
 import site
 import subprocess
 import sys
@@ -52,10 +51,6 @@ def test_the_sdist_has_docs_examples_and_tests(published):
     held = {name.split("/")[1] for name in names if "/" in name}
     assert {"src", "docs", "examples", "tests", "CITATION.cff", "LICENSE", "README.md", "CHANGELOG.md"} <= held
     assert any(name.endswith("docs/index.md") for name in names)
-
-
-def test_the_user_uses_every_public_name():
-    assert [name for name in tessella.__all__ if not re.search(rf"\btessella\.{name}\b", USER.read_text())] == []
 
 
 def test_a_strict_type_checker_is_content_with_what_a_user_writes(python, tmp_path):

@@ -13,6 +13,7 @@ import numpy as np
 from tessella.cells.cuts import Outside, cut
 from tessella.cells.rows import combine
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Cell, Space
+from tessella.cells.sums import sum_rows
 from tessella.kernel.functions import apart, compiled, inlined
 from tessella.kernel.record import Matrix, Record, SingleMatrix, Singles, Vector, Whole, zeros
 from tessella.numerics import EDGE, NOTHING, PROOF, SEEN, SLACK
@@ -135,22 +136,7 @@ def _direct(inside: Inside, rows: Matrix, r: int, combination: Vector) -> None:
 @inlined
 def _price_tips(inside: Inside, combination: Vector) -> None:
     """What all tips are worth in a direction, in single precision."""
-    light, worth = inside.light, inside.worth
-    p, size, c = len(light), len(worth), 0
-    start = np.float32(combination[p])
-    for k in range(size):
-        worth[k] = start
-    while c + 4 <= p:
-        r0, r1 = np.float32(combination[c]), np.float32(combination[c + 1])
-        r2, r3 = np.float32(combination[c + 2]), np.float32(combination[c + 3])
-        for k in range(size):
-            worth[k] += r0 * light[c, k] + r1 * light[c + 1, k] + r2 * light[c + 2, k] + r3 * light[c + 3, k]
-        c += 4
-    while c < p:
-        r0 = np.float32(combination[c])
-        for k in range(size):
-            worth[k] += r0 * light[c, k]
-        c += 1
+    sum_rows(inside.light, combination, inside.worth, combination[len(inside.light)], np.float32)
 
 
 @inlined

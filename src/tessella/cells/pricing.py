@@ -6,6 +6,7 @@ Prices choose the path of a simplex method and prove nothing.  Loops over inputs
 import numpy as np
 
 from tessella.cells.state import Pricing
+from tessella.cells.sums import sum_rows
 from tessella.kernel.functions import compiled, inlined
 from tessella.kernel.record import SingleMatrix, Singles, Vector
 
@@ -14,29 +15,8 @@ _FEW = 16  # breakpoints that are put in order
 
 @compiled
 def price(light: SingleMatrix, combination: Vector, rates: Singles) -> None:
-    """Put a combination of the frame's rows in single precision into ``rates``; four rows at a time."""
-    p, n = light.shape
-    c = 0
-    if p >= 4:
-        r0, r1 = np.float32(combination[0]), np.float32(combination[1])
-        r2, r3 = np.float32(combination[2]), np.float32(combination[3])
-        for j in range(n):
-            rates[j] = r0 * light[0, j] + r1 * light[1, j] + r2 * light[2, j] + r3 * light[3, j]
-        c = 4
-    else:
-        for j in range(n):
-            rates[j] = 0.0
-    while c + 4 <= p:
-        r0, r1 = np.float32(combination[c]), np.float32(combination[c + 1])
-        r2, r3 = np.float32(combination[c + 2]), np.float32(combination[c + 3])
-        for j in range(n):
-            rates[j] += r0 * light[c, j] + r1 * light[c + 1, j] + r2 * light[c + 2, j] + r3 * light[c + 3, j]
-        c += 4
-    while c < p:
-        r0 = np.float32(combination[c])
-        for j in range(n):
-            rates[j] += r0 * light[c, j]
-        c += 1
+    """Put a combination of the frame's rows in single precision into ``rates``."""
+    sum_rows(light, combination, rates, 0.0, np.float32)
 
 
 @compiled

@@ -3,7 +3,10 @@
 `tessella.cells.state` says what rows are.  Whoever holds one cell gives its arrays, whoever holds a stack of cells gives views.
 """
 
+import numpy as np
+
 from tessella.cells.state import Layers, Space
+from tessella.cells.sums import sum_rows
 from tessella.kernel.functions import apart, compiled
 from tessella.kernel.record import Bytes, Matrix, Vector
 from tessella.numerics import EPS, LOST_OF_PRODUCTS, ROUNDOFF
@@ -116,24 +119,5 @@ def quick_sign(unit_row: Vector, error: float, trusted: float) -> int:
 
 @apart
 def combine(frame: Matrix, combination: Vector, slopes: Vector) -> None:
-    """Put a combination of the frame's rows into ``slopes``; four rows at a time."""
-    p, n = frame.shape
-    c = 0
-    if p >= 4:
-        r0, r1, r2, r3 = combination[0], combination[1], combination[2], combination[3]
-        for j in range(n):
-            slopes[j] = r0 * frame[0, j] + r1 * frame[1, j] + r2 * frame[2, j] + r3 * frame[3, j]
-        c = 4
-    else:
-        for j in range(n):
-            slopes[j] = 0.0
-    while c + 4 <= p:
-        r0, r1, r2, r3 = combination[c], combination[c + 1], combination[c + 2], combination[c + 3]
-        for j in range(n):
-            slopes[j] += r0 * frame[c, j] + r1 * frame[c + 1, j] + r2 * frame[c + 2, j] + r3 * frame[c + 3, j]
-        c += 4
-    while c < p:
-        r0 = combination[c]
-        for j in range(n):
-            slopes[j] += r0 * frame[c, j]
-        c += 1
+    """Put a combination of the frame's rows into ``slopes``."""
+    sum_rows(frame, combination, slopes, 0.0, np.float64)

@@ -9,7 +9,8 @@ A compiled function's annotations are its signature, so each is compiled in one 
     def solve(program: Program, rows: int) -> int: ...
 
 `compiled` is for small functions: the optimiser may put their code into each of their callers.  `apart` is for large ones: they are compiled once, and callers jump there.
-`inlined` puts a function's code into its callers before types are known; that is for a few small functions in the innermost loops where it was measured to be faster.
+`inlined` puts a function's code into its callers before types are known; that is for a few small functions in the innermost loops where it was measured to be faster,
+or where callers differ in their kinds of numbers: what is annotated as Any may be of any type.
 
 What is on disk is stamped with the code of the function and of all functions whose code may have been put into it, with the values of the constants that they read, and with the fields of
 their records.  So it is thrown away when one of these changes, and only then.
@@ -84,8 +85,10 @@ class Function:
 
     @cached_property
     def signature(self) -> Any:
-        """Numba's signature, from the annotations."""
+        """Numba's signature, from the annotations; None if these leave types to the callers, as code may that is put into them."""
         hints = get_type_hints(self.python, include_extras=True)
+        if Any in hints.values():
+            return None
         result = numba_type(hints.pop("return"))
         return result(*(numba_type(hint) for hint in hints.values()))
 
