@@ -153,10 +153,9 @@ class Pending(Generic[Label]):
                 raise _lost(error) from error
         return results
 
-    def cancel(self) -> None:
-        """Take back what has not begun."""
-        for future in [future for future in self._labels if future.cancel()]:
-            del self._labels[future]
+    def cancel(self) -> list[Label]:
+        """Take back what has not begun: the labels of these tasks."""
+        return [self._labels.pop(future) for future in list(self._labels) if future.cancel()]
 
 
 def _lost(error: BaseException) -> WorkerLost:

@@ -5,7 +5,7 @@ counted and what it left open, so work spreads by itself.  Where a worker has no
 in other processes they cannot be asked, so slices are short while there is little to give.  Results are added up as they come: sums do not
 depend on who worked, nor in which order.
 
-What walkers call thin is counted by exact arithmetic (`tessella.partition.settler`), as tasks of their own.
+What walkers call thin is counted by exact arithmetic (`tessella.partition.settler`), as tasks of their own.  So is the list of cells that bounds what is left (`tessella.counting.beside`).
 """
 
 import math
@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from tessella.counting.beside import Beside
 from tessella.counting.checkpoint import Checkpoint, Saved, Step, Totals, domain_digest
 from tessella.counting.thin import settle
 from tessella.counting.walkers import walk_for, walker_for
@@ -50,7 +51,7 @@ def prepare(tree: Tree) -> None:
 
 
 class Task(NamedTuple):
-    """What one worker is asked to do: walk these nodes, or count these thin prefixes."""
+    """What one worker is asked to do: walk these nodes, or count these thin prefixes; without either, list cells."""
 
     nodes: tuple[Node, ...]
     thin: tuple[bytes, ...]
@@ -143,6 +144,7 @@ class Ledger:
     def __init__(self, tree: Tree, bound: LocalBound, saved: Saved) -> None:
         """Add up what is left."""
         self.bound, self._units = bound, tree.units
+        self._most: Callable[[bytes], int] = bound
         empty = Standing(saved.totals)
         self.standing = self._moved(empty, Step(saved.totals, opened=saved.open, thinned=saved.thin))
 
@@ -166,8 +168,19 @@ class Ledger:
         standing = self._moved(self.standing, step)
         return Step(standing.totals, step.closed, step.opened, step.settled, step.thinned), standing
 
+    def refine(self, most: Callable[[bytes], int], left: Sequence[bytes]) -> None:
+        """Bound what is left, these prefixes, by another function from now on, which is nowhere larger; if these are not all, nothing changes."""
+        old, regions = self.standing, self.standing.totals.regions
+        if len(left) != old.open + old.thin or sum(map(self._most, left)) != old.above:
+            return
+        above = sum(map(most, left))
+        upper = min(old.totals.upper, regions + above)
+        self._check(regions, old.totals.lower, upper)
+        self._most = most  # first: should Ctrl-C come between these two lines, what is left is bounded by too much
+        self.standing = old._replace(above=above, totals=old.totals._replace(upper=upper))
+
     def _moved(self, old: Standing, step: Step) -> Standing:
-        bound, whole = self.bound, 1 << self._units
+        bound, whole = self._most, 1 << self._units
         opened, closed = step.opened, step.closed
         above = sum(bound(node.prefix) for node in opened) + sum(map(bound, step.thinned))
         above -= sum(bound(node.prefix) for node in closed) + sum(map(bound, step.settled))
@@ -183,11 +196,15 @@ class Ledger:
         regions = step.totals.regions
         lower = max(step.totals.lower, regions + standing.open)
         upper = min(step.totals.upper, regions + standing.above)
+        self._check(regions, lower, upper)
+        share = 1.0 if standing.finished else max(old.share, 1.0 - standing.left / whole, 1.0 - standing.above / bound(b""))
+        return standing._replace(totals=step.totals._replace(lower=lower, upper=upper), share=share)
+
+    @staticmethod
+    def _check(regions: int, lower: int, upper: int) -> None:
         if lower > upper:
             msg = f"{regions} regions were counted, but at least {lower} and at most {upper} were proved: a fault of Tessella's, please report it"
             raise SolverError(msg)
-        share = 1.0 if standing.finished else max(old.share, 1.0 - standing.left / whole, 1.0 - standing.above / bound(b""))
-        return standing._replace(totals=step.totals._replace(lower=lower, upper=upper), share=share)
 
 
 @dataclass
@@ -229,6 +246,8 @@ class Run:
     _key: str = ""
     _reported: float = 0.0
     _torn: bool = False
+    _beside: Beside | None = None
+    _started: float = 0.0
 
     def go(self, saved: Saved, workforce: Workforce) -> None:
         """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early, or the loss of an executor that brought something."""
@@ -249,6 +268,7 @@ class Run:
                 self._key = self.tree.network.fingerprint + domain_digest(self.tree.domain)
                 self._loop(Pending[Task](executor), None, count)
                 return
+            self._beside, self._started = Beside(self.tree, self.ledger.bound), meter.clock()
             with ThreadPoolExecutor(count()) as threads:
                 self._loop(Pending[Task](threads), here, count)
         except KeyboardInterrupt:  # a second one, or between two steps
@@ -257,9 +277,9 @@ class Run:
     def _loop(self, pending: Pending[Task], here: Workers | None, count: Callable[[], int]) -> None:
         try:
             while self._fill(pending, here, workers := count()):  # more may join a cluster meanwhile
-                for task, found in pending.wait(_SHORT if len(pending.labels) < workers else _TICK):
-                    self._absorb(task, found)
+                self._take(pending, _SHORT if len(pending.labels) < workers else _TICK)
                 self._tell()
+            self._refine(pending)
         except KeyboardInterrupt:
             self.interrupted = True
             self._drain(pending)
@@ -280,6 +300,10 @@ class Run:
             now = meter.clock()
             if now >= self.deadline:
                 break
+            if self._beside and self._lists(now, pending.labels, workers):
+                task = Task((), (), min(_SLICE, self.deadline - now), Stop(), now)
+                pending.submit(task, self._beside.work, task.seconds, task.stop)
+                continue
             task = self._next(now, pending.labels, workers, afar=here is None)
             if here:
                 pending.submit(task, here.work, self._key, self.tree, task)
@@ -293,8 +317,38 @@ class Run:
                 task.stop.asked = True
                 idle -= 1
         if late:
-            pending.cancel()
+            self._give_back(pending)
         return bool(pending.labels)
+
+    def _lists(self, now: float, running: Sequence[Task], workers: int) -> bool:
+        """Whether to list cells now; nobody else does."""
+        alone = not any(not (task.nodes or task.thin) for task in running)
+        return alone and self._beside is not None and self._beside.due(workers * (now - self._started))
+
+    def _take(self, pending: Pending[Task], seconds: float) -> None:
+        """Take in what workers bring back; one who listed cells brings nothing, but may be done with it."""
+        came = pending.wait(seconds)
+        for task, found in came:
+            if found is not None:
+                self._absorb(task, found)
+        if self._beside and not self._beside.lists and any(found is None for _, found in came):
+            self._refine(pending)
+
+    def _give_back(self, pending: Pending[Task]) -> None:
+        """Take back what no worker has begun."""
+        for task in pending.cancel():
+            self._pool += task.nodes
+            self._thin += task.thin
+
+    def _refine(self, pending: Pending[Task]) -> None:
+        """Bound what is left by what is known of cells, unless somebody is changing that."""
+        left = not self.ledger.standing.finished
+        if left and self._beside and all(task.nodes or task.thin for task in pending.labels):
+            nodes = [node for task in pending.labels for node in task.nodes] + self._pool
+            thin = [prefix for task in pending.labels for prefix in task.thin] + self._thin
+            self.ledger.refine(self._beside.known(), [*(node.prefix for node in nodes), *thin])
+            if self.checkpoint:
+                self.checkpoint.save(Step(self.ledger.standing.totals))
 
     def _next(self, now: float, running: Sequence[Task], workers: int, *, afar: bool) -> Task:
         """The next task: exact arithmetic keeps one worker busy while there are nodes to walk (if it is fast enough), then all."""
@@ -331,13 +385,14 @@ class Run:
         """
         for task in pending.labels:
             task.stop.asked = True
-        pending.cancel()
+        self._give_back(pending)
         end = meter.clock() + 2.0 * _SLICE_AFAR
         try:
             while pending.labels and meter.clock() < end and not self._torn:
                 with suppress(WorkerLost):  # others may not be
-                    for task, found in pending.wait(_TICK):
-                        self._absorb(task, found)
+                    self._take(pending, _TICK)
+            if not self._torn:
+                self._refine(pending)
         except (KeyboardInterrupt, SolverError):  # asked again, or the workers were interrupted themselves
             return
 
