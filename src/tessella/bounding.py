@@ -170,9 +170,11 @@ def upper_bounds(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> upper_bounds(Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], None)]))
+    >>> import tessella
+    >>> tessella.upper_bounds([([[1.0], [-1.0]], None), ([[1.0, 1.0]], None)])
     UpperBounds(at most 3 regions, of 1-2-1)
-    >>> upper_bounds(Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], [-0.5])], relu_output=True), (-1, 1), seconds=1.0)
+    >>> net = tessella.load([([[1.0], [-1.0]], None), ([[1.0, 1.0]], [-0.5])], relu_output=True)
+    >>> tessella.upper_bounds(net, (-1, 1), seconds=1.0)
     UpperBounds(at most 4 regions, of 1-2-1 on [-1, 1])
     """
     start = meter.clock()

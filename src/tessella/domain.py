@@ -64,11 +64,13 @@ class Box:
 
     Examples
     --------
-    >>> Box(0, 1, dim=784)
+    >>> import numpy as np
+    >>> import tessella
+    >>> tessella.Box(0, 1, dim=784)
     Box([0, 1]^784)
-    >>> Box([0, -1], [1, 2])
+    >>> tessella.Box([0, -1], [1, 2])
     Box([0, 1] x [-1, 2])
-    >>> Box(-np.inf, np.inf, dim=3), Box([0, -1], [np.inf, 2])
+    >>> tessella.Box(-np.inf, np.inf, dim=3), tessella.Box([0, -1], [np.inf, 2])
     (Box(all of R^3), Box([0, inf) x [-1, 2]))
     """
 
@@ -253,7 +255,8 @@ class Polytope:
 
     Examples
     --------
-    >>> Polytope([[1.0, 1.0]], [1.0], Box(0, 1, dim=2))
+    >>> import tessella
+    >>> tessella.Polytope([[1.0, 1.0]], [1.0], tessella.Box(0, 1, dim=2))
     Polytope(1 inequality in [0, 1]^2)
     """
 

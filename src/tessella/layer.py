@@ -112,9 +112,11 @@ class Layer:
 
     Examples
     --------
-    >>> Layer([[1.0, -1.0]], [0.5])
+    >>> import numpy as np
+    >>> import tessella
+    >>> tessella.Layer([[1.0, -1.0]], [0.5])
     Layer(2 -> 1, 1 ReLU)
-    >>> layer = Layer([[1.0], [1.0], [1.0]], [0.0, 0.0, 0.0], slope=[0.0, 0.1, -1.0])
+    >>> layer = tessella.Layer([[1.0], [1.0], [1.0]], [0.0, 0.0, 0.0], slope=[0.0, 0.1, -1.0])
     >>> layer, layer.activate(layer.preactivation(np.array([[-2.0]]))).tolist()
     (Layer(1 -> 3, 1 ReLU + 2 leaky), [[0.0, -0.2, 2.0]])
     """

@@ -122,7 +122,8 @@ class Network:
 
     Examples
     --------
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.0, 0.5]), ([[1.0, 1.0]], [0.0])])
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.0, 0.5]), ([[1.0, 1.0]], [0.0])])
     >>> net
     Network(1-2-1, 2 ReLUs, 7 parameters)
     >>> net([[2.0], [-2.0]]).tolist()

@@ -27,6 +27,8 @@ from tessella.result import Side, format_confidence, format_count, maps
 from tessella.slicing import Slice
 from tessella.stability import Stability
 
+__all__ = ["Colour", "bracket", "regions", "stability"]
+
 Figure = Any  # of matplotlib, which may not be there
 Axes = Any
 
@@ -34,6 +36,11 @@ _PALE = "#d5dbe1"
 _STABLE = 0.08  # of the colours: for units that are stable on either side
 _STATES = ("#2b5c8a", "#f4f1e8", "#b5482a")  # stably inactive, both, stably active
 _NARROW = 1e-12  # of its distance from 0: how wide half of a picture must be
+
+
+def __dir__() -> list[str]:
+    """The public names, and not what this is made of."""
+    return __all__
 
 
 class Colour(StrEnum):
@@ -86,9 +93,11 @@ def regions(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
+    >>> import tessella
+    >>> from tessella import plot
     >>> from tessella import Box
-    >>> net = Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
-    >>> figure = regions(net, Box(-1, 1, dim=2))
+    >>> net = tessella.Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
+    >>> figure = plot.regions(net, tessella.Box(-1, 1, dim=2))
     >>> figure.axes[0].get_title()
     '2-2-1 on [-1, 1]^2: 4 regions'
     """
@@ -150,6 +159,15 @@ def bracket(analyses: Analysis | Iterable[Analysis], *, names: Sequence[str] | N
         What to call them; their shapes by default.
     ax
         Where to draw; None for a figure of its own.
+
+    Examples
+    --------
+    >>> import tessella
+    >>> from tessella import plot
+    >>> net = tessella.load([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], None)])
+    >>> figure = plot.bracket(tessella.analyze(net, (-1, 1), seconds=5), names=["two units"])
+    >>> figure.axes[0].get_xlabel()
+    'MAPS: log2 of the number of regions'
     """
     many = [analyses] if isinstance(analyses, Analysis) else list(analyses)
     if not many or not all(isinstance(one, Analysis) for one in many):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
@@ -201,8 +219,9 @@ def stability(found: Stability | Analysis, *, ax: Axes | None = None) -> Figure:
     Examples
     --------
     >>> import tessella
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, -0.5]), ([[1.0, 1.0]], None)])
-    >>> figure = stability(tessella.stability(net, tessella.Box(0, 1, dim=1)))
+    >>> from tessella import plot
+    >>> net = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.5, -0.5]), ([[1.0, 1.0]], None)])
+    >>> figure = plot.stability(tessella.stability(net, tessella.Box(0, 1, dim=1)))
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['layer 1: 0 of 2 unstable']
     """

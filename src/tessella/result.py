@@ -320,7 +320,8 @@ class Bound(Result):
 
     Examples
     --------
-    >>> Bound(243, Side.UPPER, method="configuration")
+    >>> import tessella
+    >>> tessella.Bound(243, tessella.Side.UPPER, method="configuration")
     Bound(at most 243 = 2^7.93 full-dimensional regions, configuration, proved)
     """
 

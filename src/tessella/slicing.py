@@ -123,13 +123,15 @@ def slice(  # noqa: A001  it is what one does: tessella.slice
 
     Examples
     --------
-    >>> net = Network.from_arrays([(np.eye(3), [0.0, -0.5, 0.25]), (np.ones((1, 3)), [-1.0])], relu_output=True)
-    >>> plane = slice(net, domain=Box(-1, 1, dim=3), axes=(0, 1))
+    >>> import numpy as np
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([(np.eye(3), [0.0, -0.5, 0.25]), (np.ones((1, 3)), [-1.0])], relu_output=True)
+    >>> plane = tessella.slice(net, domain=tessella.Box(-1, 1, dim=3), axes=(0, 1))
     >>> plane
     Slice(inputs 0 and 1 of 3, on [-1, 1]^2)
     >>> plane.lift([0.25, -1.0]).tolist()
     [0.25, -1.0, 0.0]
-    >>> slice(net, [[0, 0, 0], [1, 1, 1]], Box(-1, 1, dim=3)).network
+    >>> tessella.slice(net, [[0, 0, 0], [1, 1, 1]], tessella.Box(-1, 1, dim=3)).network
     Network(1-3-3-1, 4 ReLUs, 22 parameters)
     """
     network, domain = enter_anywhere(network, domain)

@@ -189,11 +189,12 @@ def stability(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, -0.5]), ([[1.0, 1.0]], None)])
-    >>> stability(net, Box(0, 1, dim=1)).totals()["active"], stability(net, Box(0, 1, dim=1)).totals()["inactive"]
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.5, -0.5]), ([[1.0, 1.0]], None)])
+    >>> totals = tessella.stability(net, tessella.Box(0, 1, dim=1)).totals()
+    >>> totals["active"], totals["inactive"]
     (1, 1)
-    >>> [end.round(6).tolist() for end in stability(net, Box(0, 1, dim=1), units="all").outputs]
+    >>> [end.round(6).tolist() for end in tessella.stability(net, tessella.Box(0, 1, dim=1), units="all").outputs]
     [[0.5], [1.5]]
     """
     network, domain = enter(network, domain)

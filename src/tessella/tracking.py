@@ -268,8 +268,8 @@ def track(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> tracker = track([([[1.0], [-1.0]], [0.5, 0.5])], Box(-2, 2, dim=1), relu_output=True)
+    >>> import tessella
+    >>> tracker = tessella.track([([[1.0], [-1.0]], [0.5, 0.5])], tessella.Box(-2, 2, dim=1), relu_output=True)
     >>> tracker.step().exact, tracker.step().epoch
     (3, 1)
     """

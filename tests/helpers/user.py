@@ -40,10 +40,10 @@ def count(network: tessella.Network, domain: tessella.Domain) -> int:
 
     found: tessella.Count = tessella.count(network, domain, seconds=60.0, progress=show)
     listed: Iterator[tessella.Region] = tessella.regions(network, domain)
-    several = list(listed)
-    assert found.exact == len(several)
-    around: tessella.Neighbours = several[0].neighbours()
-    assert len(around.undecided) == 0
+    first, *others = listed
+    assert found.exact == 1 + len(others)
+    around: tessella.Neighbours = first.neighbours()
+    assert around.complete
     return found.exact or 0
 
 
@@ -67,7 +67,7 @@ def estimate(network: tessella.Network, domain: tessella.Domain) -> int:
     return max(found.lower, bound.lower, of_model.lower)
 
 
-def bound(network: tessella.Network, domain: tessella.Domain) -> list[tessella.Bound]:
+def bound(network: tessella.Network, domain: tessella.Domain, folder: Path) -> list[tessella.Bound]:
     """What is proved from above."""
     known: tessella.Stability = tessella.stability(network, domain, progress=True)
     again: tessella.Stability = tessella.Stability.from_json(known.to_json(), network=network)
@@ -77,8 +77,16 @@ def bound(network: tessella.Network, domain: tessella.Domain) -> list[tessella.B
     values: list[int] = [tessella.raghu_bound(network), tessella.montufar_bound(network), tessella.configuration_bound(2, [5])]
     values.append(tessella.empirical_bound(network, domain))
     assert all(claim.side is tessella.Side.UPPER and claim.counted is tessella.Counted.REGIONS for claim in every.bounds)
-    model = formulation.formulate(network, domain, ranges)
-    assert model.model.name
+    written: formulation.Formulation = formulation.formulate(network, domain, ranges)
+    model: formulation.Model = written.model
+    formulation.write_model(model, folder / "net.mps.gz")
+    formulation.write_mps(model, folder / "net.mps")
+    formulation.write_lp(model, folder / "net.lp")
+    solver: solvers.Solver = solvers.SCIP(threads=1)
+    solved: solvers.Solution = solver.solve(model)
+    assert solved.status is solvers.SolverStatus.OPTIMAL is solvers.Status.OPTIMAL
+    peers: list[solvers.Solver] = [solvers.HiGHS(), solvers.Gurobi()]
+    assert len(peers) == 2
     return [tessella.Bound(value, tessella.Side.UPPER) for value in values]
 
 
@@ -90,8 +98,13 @@ def show(network: tessella.Network, domain: tessella.Domain, folder: Path) -> No
     line: tessella.Slice = tessella.slice(network, [[-1.0, -1.0], [1.0, 0.0]], domain)
     polygons: tessella.Polygons = tessella.polygons(line.network, line.domain)
     assert len(polygons) >= 1
-    plot.regions(network, domain).savefig(folder / "regions.svg")
-    report.write(folder / "report.html", found)
+    plot.regions(network, domain, colour=plot.Colour.LAYER).savefig(folder / "regions.svg")
+    plot.bracket([found], names=["one"]).savefig(folder / "bracket.svg")
+    plot.stability(found).savefig(folder / "stability.svg")
+    shown: report.Explorer = report.explore(network, domain, progress=True)
+    past: report.Provenance = report.Provenance.of(folder / "regions.svg", ["a", "command"])
+    report.write(folder / "report.html", found, shown=shown, provenance=past)
+    assert "<html" in report.page(ranking)
     tracker: tessella.Tracker = tessella.track(network, domain, probes=20)
     assert tracker.step()
 
@@ -120,7 +133,7 @@ def main(folder: Path) -> None:
     network, domain = read(folder)
     exact = count(network, domain)
     assert estimate(network, domain) >= 1
-    assert all(claim.value >= exact for claim in bound(network, domain))
+    assert all(claim.value >= exact for claim in bound(network, domain, folder))
     show(network, domain, folder)
     assert len(fail()) == 12
 

@@ -1,5 +1,7 @@
 """The package's face: its names, and how little it loads."""
 
+import doctest
+import inspect
 import json
 import pydoc
 import re
@@ -12,6 +14,15 @@ import pytest
 import tessella
 
 ROOT = Path(__file__).parents[2]
+ROOMS = ("formulation", "plot", "report", "solvers")
+PUBLIC = [f"tessella.{name}" for name in tessella.__all__]
+PUBLIC += [f"{room}.{name}" for room in ROOMS for name in getattr(tessella, room).__all__]
+
+
+def named(name):
+    """What a name with a dot stands for."""
+    room, last = name.split(".")
+    return getattr(tessella if room == "tessella" else getattr(tessella, room), last)
 
 
 def test_public_names_exist_once():
@@ -51,7 +62,7 @@ while (text := completer.complete("tessella.", len(found))):
 print(json.dumps([dir(tessella), found]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    public = {*tessella.__all__, "formulation", "plot", "report", "solvers"}
+    public = {*tessella.__all__, *ROOMS}
     shown, completed = json.loads(done.stdout)
     assert {name for name in shown if not name.startswith("__")} == public - {"__version__"}
     assert set(completed) == public - {"__version__"}
@@ -62,6 +73,33 @@ def test_help_shows_the_public_names():
     shown = set(re.findall(r"^    (?:class )?(\w+)(?:\(| = )", text, re.MULTILINE))
     assert set(tessella.__all__) - {"__version__"} <= shown
     assert not {"Any", "TYPE_CHECKING", "import_module", "ModuleType"} & shown
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_completion_in_a_public_module_shows_its_public_names_and_no_others(room):
+    module = getattr(tessella, room)
+    assert dir(module) == sorted(module.__all__)
+    assert all(hasattr(module, name) for name in module.__all__)
+
+
+def test_the_user_of_our_type_checks_uses_every_public_name():
+    text = (ROOT / "tests/helpers/user.py").read_text()
+    assert [name for name in PUBLIC if not re.search(rf"\b{re.escape(name)}\b", text)] == []
+
+
+@pytest.mark.parametrize("name", [name for name in PUBLIC if ">>>" in (inspect.getdoc(named(name)) or "")])
+def test_an_example_of_a_docstring_can_be_copied(name):
+    """It imports what it uses, by the names that users have."""
+    text = inspect.getdoc(named(name))
+    examples = doctest.DocTestParser().get_doctest(text, {"__name__": "__main__"}, name, None, None)
+    said = []
+    doctest.DocTestRunner(verbose=False).run(examples, out=said.append)
+    assert said == []
+
+
+def test_every_public_function_has_an_example_in_its_docstring():
+    functions = [name for name in PUBLIC if inspect.isfunction(named(name))]
+    assert [name for name in functions if ">>>" not in (inspect.getdoc(named(name)) or "")] == []
 
 
 def test_errors_have_builtin_parents():

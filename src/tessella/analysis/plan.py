@@ -114,9 +114,10 @@ def analyze(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
+    >>> import tessella
     >>> from tessella import Box, Network
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
-    >>> found = analyze(net, Box(-2, 2, dim=1))
+    >>> net = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> found = tessella.analyze(net, tessella.Box(-2, 2, dim=1))
     >>> found.exact, found.proved_lower, found.upper
     (5, 5, 5)
     """

@@ -184,11 +184,9 @@ def rank(analyses: Mapping[str, Analysis], *, level: float = 0.05) -> Ranking:
 
     Examples
     --------
-    >>> from tessella.analysis.plan import analyze
-    >>> from tessella.domain import Box
-    >>> from tessella.network import Network
-    >>> nets = {str(n): Network.from_arrays([([[1.0]] * n, [i / 9 for i in range(n)])], relu_output=True) for n in (2, 3)}
-    >>> found = rank({name: analyze(net, Box(-1, 1, dim=1)) for name, net in nets.items()})
+    >>> import tessella
+    >>> nets = {str(n): tessella.Network.from_arrays([([[1.0]] * n, [i / 9 for i in range(n)])], relu_output=True) for n in (2, 3)}
+    >>> found = tessella.rank({name: tessella.analyze(net, tessella.Box(-1, 1, dim=1)) for name, net in nets.items()})
     >>> found.names, str(found.comparisons[0].verdict)
     (('3', '2'), 'proved')
     """

@@ -50,7 +50,9 @@ class CountProgress:
 
     Examples
     --------
-    >>> now = CountProgress(lower=1000, upper=10**9, regions_per_second=1000.0, share=0.9, seconds=1.0)
+    >>> from dataclasses import replace
+    >>> import tessella
+    >>> now = tessella.CountProgress(lower=1000, upper=10**9, regions_per_second=1000.0, share=0.9, seconds=1.0)
     >>> now.seconds_left, replace(now, expected=20.0).seconds_left
     (None, 1047.576)
     """
@@ -224,9 +226,9 @@ def count(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
-    >>> count(net, Box(-2, 2, dim=1)).exact
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> tessella.count(net, tessella.Box(-2, 2, dim=1)).exact
     5
     """
     begun, compiled = meter.clock(), meter.compile_seconds()

@@ -309,12 +309,12 @@ def estimate(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
-    >>> found = estimate(net, Box(-2, 2, dim=1))
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> found = tessella.estimate(net, tessella.Box(-2, 2, dim=1))
     >>> found.mean, found.lower, found.exact
     (5, 5, 5)
-    >>> found = estimate(net, Box(-2, 2, dim=1), probes=100)
+    >>> found = tessella.estimate(net, tessella.Box(-2, 2, dim=1), probes=100)
     >>> found.lower <= 5, abs(found.mean - 5) < 0.5, found.exact
     (True, True, None)
     """

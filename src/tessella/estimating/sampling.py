@@ -105,10 +105,9 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> from tessella.network import Network
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
-    >>> drawn = sample_regions(net, Box(-2, 2, dim=1), 400)
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0], [-1.0]], [0.5, 0.5]), ([[1.0, 1.0]], [-1.5])], relu_output=True)
+    >>> drawn = tessella.sample_regions(net, tessella.Box(-2, 2, dim=1), 400)
     >>> abs(sum(one.weight for one in drawn) / 400 - 5) < 0.5
     True
     >>> share = sum(one.weight * one.region.pattern.mean() for one in drawn) / sum(one.weight for one in drawn)

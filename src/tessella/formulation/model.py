@@ -61,8 +61,10 @@ class Model:
 
     Examples
     --------
+    >>> import tessella
+    >>> from tessella import formulation
     >>> from scipy.sparse import csr_array
-    >>> Model(("x", "z"), [0, 0], [1, 1], [False, True], [1, 1], csr_array([[1.0, -1.0]]), ("link",), [0], [0], maximize=True)
+    >>> formulation.Model(("x", "z"), [0, 0], [1, 1], [False, True], [1, 1], csr_array([[1.0, -1.0]]), ("link",), [0], [0], maximize=True)
     Model(2 columns, 1 integer, 1 row, 2 non-zeros, maximize)
     """
 
@@ -146,6 +148,19 @@ def write_model(model: Model, path: str | PathLike[str]) -> None:
         The problem.
     path
         Where; an existing file is replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import tessella
+    >>> from tessella import formulation
+    >>> net, box = tessella.load([([[1.0], [-1.0]], [0.0, 2.0]), ([[1.0, 1.0]], None)]), tessella.Box(-1, 1, dim=1)
+    >>> found = formulation.formulate(net, box, tessella.stability(net, box).bounds)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     formulation.write_model(found.model, Path(folder, "net.mps.gz"))
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['net.mps.gz']
     """
     plain = Path(path).name.lower().removesuffix(".gz")
     if plain.endswith(".mps"):
@@ -161,6 +176,19 @@ def write_mps(model: Model, path: str | PathLike[str]) -> None:
     """Write a problem in the free MPS format; compressed if the name ends in ``.gz``.
 
     Every number is written so that it is read back as it was, but for the width of rows that have two different limits.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import tessella
+    >>> from tessella import formulation
+    >>> net, box = tessella.load([([[1.0], [-1.0]], [0.0, 2.0]), ([[1.0, 1.0]], None)]), tessella.Box(-1, 1, dim=1)
+    >>> found = formulation.formulate(net, box, tessella.stability(net, box).bounds)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     formulation.write_mps(found.model, Path(folder, "net.mps"))
+    ...     Path(folder, "net.mps").read_text().split()[-1]
+    'ENDATA'
     """
     lines = [f"* {model!r}", f"NAME {model.name}"]
     if model.maximize:
@@ -184,6 +212,19 @@ def write_lp(model: Model, path: str | PathLike[str]) -> None:
 
     Every number is written so that it is read back as it was.  A row with two different limits becomes two rows, because
     not every solver reads the format's own notation for it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import tessella
+    >>> from tessella import formulation
+    >>> net, box = tessella.load([([[1.0], [-1.0]], [0.0, 2.0]), ([[1.0, 1.0]], None)]), tessella.Box(-1, 1, dim=1)
+    >>> found = formulation.formulate(net, box, tessella.stability(net, box).bounds)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     formulation.write_lp(found.model, Path(folder, "net.lp"))
+    ...     Path(folder, "net.lp").read_text().split()[-1]
+    'End'
     """
     lines = [f"\\ {model.name}: {model!r}", "Maximize" if model.maximize else "Minimize"]
     shown = (model.objective != 0.0) | (np.diff(model.rows.tocsc().indptr) == 0)  # else a column might be in no line

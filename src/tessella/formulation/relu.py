@@ -146,11 +146,10 @@ def formulate(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> from tessella.preactivation import Method
-    >>> net = Network.from_arrays([([[1.0], [-1.0]], [0.0, 2.0]), ([[1.0, 1.0]], None)])
-    >>> low, high = (np.array([-1.0, 1.0]), np.array([1.0])), (np.array([1.0, 3.0]), np.array([4.0]))
-    >>> formulate(net, Box(-1, 1, dim=1), PreactivationBounds(low, high, Method.INTERVAL)).model.names
+    >>> import tessella
+    >>> from tessella import formulation
+    >>> net, box = tessella.load([([[1.0], [-1.0]], [0.0, 2.0]), ([[1.0, 1.0]], None)]), tessella.Box(-1, 1, dim=1)
+    >>> formulation.formulate(net, box, tessella.stability(net, box).bounds).model.names
     ('x0', 'g_1_0', 'h_1_0', 'hbar_1_0', 'z_1_0', 'f')
     """
     network, domain = enter(network, domain)

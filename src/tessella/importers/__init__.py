@@ -53,7 +53,8 @@ def load(
 
     Examples
     --------
-    >>> load([([[1.0], [-1.0]], [0.0, 0.5]), ([[1.0, 1.0]], [0.0])])
+    >>> import tessella
+    >>> tessella.load([([[1.0], [-1.0]], [0.0, 0.5]), ([[1.0, 1.0]], [0.0])])
     Network(1-2-1, 2 ReLUs, 7 parameters)
     """
     shape = None if input_shape is None else checked_shape(input_shape)
@@ -73,6 +74,17 @@ def load_domains(path: str | os.PathLike[str]) -> tuple[Domain, ...]:
     ----------
     path
         A ``.vnnlib`` file, or a gzipped one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import tessella
+    >>> text = "(declare-const X_0 Real) (assert (or (and (>= X_0 0) (<= X_0 1)) (and (>= X_0 2) (<= X_0 3))))"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = Path(folder, "two.vnnlib").write_text(text)
+    ...     tessella.load_domains(Path(folder, "two.vnnlib"))
+    (Box([0, 1]), Box([2, 3]))
     """
     from tessella.importers.vnnlib import read_domains  # noqa: PLC0415
 
@@ -86,6 +98,16 @@ def load_domain(path: str | os.PathLike[str]) -> Domain:
     ----------
     path
         A ``.vnnlib`` file, or a gzipped one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import tessella
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = Path(folder, "one.vnnlib").write_text("(declare-const X_0 Real) (assert (>= X_0 0)) (assert (<= X_0 1))")
+    ...     tessella.load_domain(Path(folder, "one.vnnlib"))
+    Box([0, 1])
     """
     domain, *others = load_domains(path)
     if others:

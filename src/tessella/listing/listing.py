@@ -40,10 +40,9 @@ def regions(network: NetworkLike, domain: DomainLike, *, stability: Stability | 
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> from tessella.network import Network
-    >>> network = Network.from_arrays([([[1.0], [1.0]], [0.0, -0.5]), ([[2.0, -4.0]], [-0.5])], relu_output=True)
-    >>> for region in sorted(regions(network, Box(-1, 1, dim=1)), key=lambda region: region.point[0]):
+    >>> import tessella
+    >>> network = tessella.Network.from_arrays([([[1.0], [1.0]], [0.0, -0.5]), ([[2.0, -4.0]], [-0.5])], relu_output=True)
+    >>> for region in sorted(tessella.regions(network, tessella.Box(-1, 1, dim=1)), key=lambda region: region.point[0]):
     ...     print(region.point.round(3), region.pattern.astype(int), region.affine_map[0].ravel())
     [-0.5] [0 0 0] [0.]
     [0.125] [1 0 0] [0.]

@@ -200,9 +200,10 @@ def polygons(
 
     Examples
     --------
+    >>> import tessella
     >>> from tessella import Box
-    >>> net = Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5])], relu_output=True)
-    >>> found = polygons(net, Box(-1, 1, dim=2))
+    >>> net = tessella.Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5])], relu_output=True)
+    >>> found = tessella.polygons(net, tessella.Box(-1, 1, dim=2))
     >>> found.patterns.astype(int).tolist(), found.areas.sum()
     ([[1, 1], [1, 0], [0, 1], [0, 0]], np.float64(4.0))
     >>> found[1].tolist(), found.borders[found.starts[1] : found.starts[2]].tolist()

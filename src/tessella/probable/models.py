@@ -68,11 +68,12 @@ def mipbound_model(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
+    >>> import tessella
     >>> from pyscipopt import Model
     >>> knapsack = Model("knapsack")
     >>> items = [knapsack.addVar(f"item_{i}", "B") for i in range(12)]
     >>> _ = knapsack.addCons(sum((i + 1) * item for i, item in enumerate(items)) <= 39)
-    >>> mipbound_model(knapsack, parity_size=4).lower  # of 2,110
+    >>> tessella.mipbound_model(knapsack, parity_size=4).lower  # of 2,110
     257
     """
     begun = meter.clock()

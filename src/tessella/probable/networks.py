@@ -95,10 +95,11 @@ def mipbound(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
+    >>> import numpy as np
+    >>> import tessella
     >>> rng = np.random.default_rng(0)
-    >>> net = Network.from_arrays([(rng.normal(size=(8, 4)), rng.normal(size=8)), (rng.normal(size=(4, 8)), None)], relu_output=True)
-    >>> found = mipbound(net, Box(-1, 1, dim=4))
+    >>> net = tessella.Network.from_arrays([(rng.normal(size=(8, 4)), rng.normal(size=8)), (rng.normal(size=(4, 8)), None)], relu_output=True)
+    >>> found = tessella.mipbound(net, tessella.Box(-1, 1, dim=4))
     >>> found.lower, found.repetitions, found.feasible_after[:4]
     (33, 28, (28, 28, 28, 28))
     """

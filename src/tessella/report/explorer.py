@@ -92,6 +92,15 @@ def explore(  # noqa: PLR0913  one keyword per option
         The most regions to show.  If there are more, a smaller part around the centre is shown.
     progress
         Called every now and then with the number of regions found; True for a bar on a terminal or in a notebook.
+
+    Examples
+    --------
+    >>> import tessella
+    >>> from tessella import report
+    >>> net = tessella.load([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
+    >>> shown = report.explore(net, (-1, 1), data=[[0.5, 0.5], [-0.5, 0.0]], labels=["one", "other"])
+    >>> len(shown.polygons)
+    4
     """
     check_whole(limit, "limit", "the picture of a report", of="regions")
     tell = check_progress(progress, "the picture of a report", "the number of regions found")

@@ -76,6 +76,18 @@ def write(path: str | os.PathLike[str], found: Analysis | Ranking, *, shown: Sho
         What `explore` returned, by name if there are several networks; by default the whole network, or a slice chosen for it.
     provenance
         Where the model comes from, by name if there are several.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import tessella
+    >>> from tessella import report
+    >>> found = tessella.analyze([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)], (-1, 1), seconds=5)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     report.write(Path(folder, "report.html"), found)
+    ...     [path.name for path in Path(folder).iterdir()]
+    ['report.html']
     """
     text = page(found, shown=shown, provenance=provenance)
     with writing(path) as file:
@@ -88,8 +100,9 @@ def page(found: Analysis | Ranking, *, shown: Shown = None, provenance: Past = N
     Examples
     --------
     >>> import tessella
+    >>> from tessella import report
     >>> net = tessella.load([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
-    >>> text = page(tessella.analyze(net, tessella.Box(-1, 1, dim=2), seconds=5))
+    >>> text = report.page(tessella.analyze(net, tessella.Box(-1, 1, dim=2), seconds=5))
     >>> "exactly 4" in text, "http://" in text.replace("http://www.w3.org/2000/svg", "")
     (True, False)
     """

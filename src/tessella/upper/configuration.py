@@ -67,7 +67,8 @@ def raghu_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
 
     Examples
     --------
-    >>> raghu_bound(2, [3, 3])
+    >>> import tessella
+    >>> tessella.raghu_bound(2, [3, 3])
     56
     """
     return raghu(*_shape(network, widths))
@@ -83,7 +84,8 @@ def montufar_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
 
     Examples
     --------
-    >>> montufar_bound(2, [3, 3])
+    >>> import tessella
+    >>> tessella.montufar_bound(2, [3, 3])
     49
     """
     return montufar(*_shape(network, widths))
@@ -101,9 +103,10 @@ def configuration_bound(network: Shape, widths: Sequence[int] | None = None) -> 
 
     Examples
     --------
-    >>> configuration_bound(2, [3, 3])
+    >>> import tessella
+    >>> tessella.configuration_bound(2, [3, 3])
     40
-    >>> configuration_bound(784, [1, 21, 10])
+    >>> tessella.configuration_bound(784, [1, 21, 10])
     243
     """
     return configuration(*_shape(network, widths))

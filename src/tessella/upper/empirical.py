@@ -141,9 +141,9 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> from tessella.domain import Box
-    >>> net = Network.from_arrays([([[1.0], [1.0]], [0.0, 0.5]), ([[1.0, 1.0]], None)])
-    >>> empirical_bound(net, Box(-1, 1, dim=1)), empirical_bound(net, Box(1, 2, dim=1))
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0], [1.0]], [0.0, 0.5]), ([[1.0, 1.0]], None)])
+    >>> tessella.empirical_bound(net, tessella.Box(-1, 1, dim=1)), tessella.empirical_bound(net, tessella.Box(1, 2, dim=1))
     (3, 1)
     """
     check_whole(effort, "effort", "the empirical bound", least=0, of="subsets of units")
