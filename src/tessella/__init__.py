@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
     from tessella.estimating.sampling import SampledRegion, sample_regions
     from tessella.importers import load, load_domain, load_domains
+    from tessella.listing.graph import Graph, graph
     from tessella.listing.listing import regions
     from tessella.listing.polygons import Polygons, polygons
     from tessella.network import Layer, Network, Source
@@ -71,6 +72,7 @@ __all__ = [
     "EstimateProgress",
     "FileError",
     "FileMissing",
+    "Graph",
     "Gurobi",
     "HiGHS",
     "Layer",
@@ -106,6 +108,7 @@ __all__ = [
     "count",
     "empirical_bound",
     "estimate",
+    "graph",
     "load",
     "load_domain",
     "load_domains",
@@ -135,6 +138,7 @@ _NAMES = {
     "estimating.estimate": ("Estimate", "EstimateProgress", "estimate"),
     "estimating.sampling": ("SampledRegion", "sample_regions"),
     "importers": ("load", "load_domain", "load_domains"),
+    "listing.graph": ("Graph", "graph"),
     "listing.listing": ("regions",),
     "listing.polygons": ("Polygons", "polygons"),
     "network": ("Layer", "Network", "Source"),

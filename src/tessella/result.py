@@ -40,6 +40,7 @@ class Status(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     TIME_LIMIT = "time limit"
+    LIMIT = "limit reached"  # of how many regions were asked for
     INTERRUPTED = "interrupted"
     LOST = "worker lost"  # and the executor could not go on
     INFEASIBLE = "infeasible"  # there is nothing to look for

@@ -49,6 +49,7 @@ def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
         "analyze model.onnx other.onnx --box 0,1",
         "report model.onnx --box 0,1 -o r.html",
         "plot model.onnx --box 0,1 -o r.svg",
+        "graph model.onnx --box 0,0.3 --limit 100 -o r.graphml",
     ],
 )
 def test_every_field_of_json_is_on_its_page(command, run, tmp_path):

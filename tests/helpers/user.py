@@ -44,6 +44,8 @@ def count(network: tessella.Network, domain: tessella.Domain) -> int:
     assert found.exact == 1 + len(others)
     around: tessella.Neighbours = first.neighbours()
     assert around.complete
+    together: tessella.Graph = tessella.graph(network, domain)
+    assert together.regions == found.exact
     return found.exact or 0
 
 

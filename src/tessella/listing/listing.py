@@ -52,10 +52,11 @@ def regions(network: NetworkLike, domain: DomainLike, *, stability: Stability | 
     """
     network, domain = enter(network, domain)
     check_stability(stability, network, domain, "a list of regions")
-    return _listed(stability or stability_to_go_on_with(network, domain, method=Method.LP))
+    return listed(stability or stability_to_go_on_with(network, domain, method=Method.LP))
 
 
-def _listed(known: Stability) -> Iterator[Region]:
+def listed(known: Stability) -> Iterator[Region]:
+    """The same, from what is known of the units."""
     network, domain = known.network, known.domain
     patterns, prove = Patterns.of(known), Proof(network, domain)
     for leaf in _Walk(Tree.of(known)).leaves():

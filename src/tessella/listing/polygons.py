@@ -18,12 +18,12 @@ from tessella.domain import Domain, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.kernel import meter
+from tessella.listing.patterns import settled
 from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
 from tessella.options import check_progress, check_whole
 from tessella.partition.exact import Exact
 from tessella.partition.tree import Tree
-from tessella.partition.witness import Witness
 from tessella.progress import found_so_far, with_bar
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 from tessella.vertices.outlines import Outlines
@@ -31,7 +31,6 @@ from tessella.vertices.walker import Vertices
 
 _AT_ONCE = 4096  # regions that the walk writes down before it is asked for them
 _CHUNK = 2**18  # numbers held while affine maps are composed
-_ZERO = 1e-9  # of the size of a preactivation: what may be 0 all over a region, and is looked at exactly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -233,7 +232,10 @@ def polygons(
         patterns, sizes = patterns[:limit], sizes[:limit]
         corners, borders = corners[: sizes.sum()], borders[: sizes.sum()]
     starts = np.concatenate([[0], np.cumsum(sizes)])
-    whole = _settled(known, patterns.astype(np.bool_), corners, starts)
+    places = np.tile(domain.box.lower, (len(patterns), 1))
+    if len(places):
+        places[:, domain.box.free] = np.add.reduceat(corners, starts[:-1], axis=0) / np.diff(starts)[:, None]
+    whole = settled(known, patterns.astype(np.bool_), places)
     return Polygons(network, domain, whole, corners, starts, borders, complete, meter.clock() - begun)
 
 
@@ -294,36 +296,6 @@ def _in_plane(corners: list[_Corner], borders: list[int], values: list[Fraction]
 def _between(one: _Corner, other: _Corner, here: Fraction, there: Fraction) -> _Corner:
     share = Fraction(here) / (here - there)
     return tuple(a + share * (b - a) for a, b in zip(one, other, strict=True))
-
-
-def _settled(known: Stability, decided: Mask, corners: Floats, starts: npt.NDArray[np.int64]) -> Mask:
-    """Patterns of all ReLUs from those of the unstable ones.
-
-    A unit that is nowhere negative is called stably active; in a region where it is 0 it is not.
-    """
-    network, domain = known.network, known.domain
-    masks = [
-        (on[layer.rectified], may[layer.rectified])
-        for layer, on, may in zip(network.layers, known.active, known.unstable, strict=True)
-    ]
-    active, unstable = (np.concatenate(parts) for parts in zip(*masks, strict=True))
-    whole = np.tile(active, (len(decided), 1))
-    whole[:, unstable] = decided
-    lower = np.concatenate([low[layer.rectified] for layer, low in zip(network.layers, known.bounds.lower, strict=True)])
-    doubtful = np.flatnonzero(active & (lower <= 0.0))
-    if len(doubtful):
-        centres = np.tile(domain.box.lower, (len(whole), 1))
-        centres[:, domain.box.free] = np.add.reduceat(corners, starts[:-1], axis=0) / np.diff(starts)[:, None]
-        values = network.preactivations(centres)
-        sizes = [1.0 + np.abs(part).max(axis=1, keepdims=True) for part in values]
-        small = [
-            (np.abs(part) <= _ZERO * size)[:, layer.rectified]
-            for layer, part, size in zip(network.layers, values, sizes, strict=True)
-        ]
-        witness = Witness(network, domain)
-        for number in np.flatnonzero(np.concatenate(small, axis=1)[:, doubtful].any(axis=1)):
-            whole[number] = witness.settled(whole[number])
-    return whole
 
 
 def _composed(network: Network, domain: Domain, patterns: Mask) -> Floats:

@@ -231,7 +231,7 @@ def keep_side(s: int, t: int, side: float, added: int, exact: float, cells: Cell
         for wall in range(WALLS):
             cells.plane_of[t, wall] = cells.plane_of[s, wall]
         cells.layer[t], cells.enters[t], cells.tangled[t] = cells.layer[s], cells.enters[s], cells.tangled[s]
-        cells.central[t] = cells.central[s]
+        cells.central[t], cells.odd[t] = cells.central[s], cells.odd[s]
     cells.plane_of[t, sides.wall] = cuts
     cells.corners[t], cells.cuts[t], cells.sharp[t] = q, cuts, 0
     cells.apex[t] = 1 if kept_walls[0] & IS_APEX else 0

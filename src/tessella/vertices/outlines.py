@@ -18,6 +18,7 @@ class Outlines(NamedTuple):
     corners: Floats
     borders: npt.NDArray[np.int64]
     thin: tuple[bytes, ...] = ()
+    volumes: Floats = np.zeros(0)
 
 
 @compiled
@@ -54,14 +55,20 @@ def put_in_order(s: int, cells: Cells, work: Work) -> None:
         order[place] = v
 
 
+@compiled
+def write_pattern(number: int, layers: Layers, path: Path, drawing: Drawing) -> None:
+    """Write the decisions that lead to a region down."""
+    for layer in range(len(layers.units)):
+        for i in range(layers.relus[layer]):
+            drawing.patterns[number, layers.first[layer] + i] = path.pattern[layer, i]
+
+
 @apart
 def draw(s: int, layers: Layers, cells: Cells, planes: Planes, path: Path, drawing: Drawing, work: Work) -> None:
     """Write a region down: its pattern, and its corners in order, each with the layer of the wall from it to the next (or, on a line, at it)."""
     number, first, n, order = drawing.regions, drawing.placed, cells.corners[s], work.order
     points, walls = cells.points[s], cells.walls[s]
-    for layer in range(len(layers.units)):
-        for i in range(layers.relus[layer]):
-            drawing.patterns[number, layers.first[layer] + i] = path.pattern[layer, i]
+    write_pattern(number, layers, path, drawing)
     put_in_order(s, cells, work)
     for q in range(n):
         v = order[q]

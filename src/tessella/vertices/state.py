@@ -64,6 +64,7 @@ class Cells(Record):
     enters: Whole  # whether it enters its layer: its rows are those in `below`
     tangled: Whole  # whether more than d walls may meet in a corner
     sharp: Whole  # whether its errors were bounded again
+    odd: Whole  # whether exact arithmetic decided a unit on the way to it
     central: Whole  # which of its walls go through the apex; 0 if there is no such point
     apex: Whole  # whether its first corner is the apex
     sums: Vector  # [coordinate]: scratch, of the corners of one cell
@@ -115,12 +116,17 @@ class Tally(Record):
 
 
 class Drawing(Record):
-    """Regions written down, if there is room for any: see `tessella.vertices.outlines`."""
+    """Regions written down, if there is room for any: see `tessella.vertices.outlines` and, for what else is written, `tessella.vertices.noting`."""
 
     patterns: ByteMatrix  # [region, decision]
     sizes: Whole  # how many corners each has
     corners: Matrix  # of all of them, one after the other
     borders: Whole  # [corner]: the layer that made the wall from it to the next, -1 for the domain
+    volumes: Vector  # [region]
+    chain: (
+        WholeMatrix  # [level, 3]: scratch of a volume: the walls of a face, its first corner, and the wall that is looked at next
+    )
+    edges: Matrix  # the same: those of a simplex
     regions: int
     placed: int  # corners of these
     writer: int  # the address of what writes them down; 0 if nobody does
@@ -239,6 +245,9 @@ def new_walk(layers: Layers, residues: Residues, dim: int, inequalities: int, dr
             sizes=_whole(drawn),
             corners=zeros(room, dim),
             borders=_whole(room),
+            volumes=zeros(drawn),
+            chain=_whole(dim + 2, 3),
+            edges=zeros(dim, dim),
         ),
         sides=new_sides(most),
         sections=Sections(
@@ -275,6 +284,7 @@ _NUMBERS = (
     "enters",
     "tangled",
     "sharp",
+    "odd",
     "central",
     "apex",
 )

@@ -310,6 +310,8 @@ def decide(s: int, layers: Layers, cells: Cells, planes: Planes, path: Path, wor
             elif known < 0 and is_zero(layer, i, path.pattern, residues):
                 known = 0
             on, off = known == 1, known == 0
+            if known >= 0:
+                cells.odd[s] = 1
             if known < 0 and (path.bounded[layer, k] != SHARP or not cells.sharp[s]):
                 if path.bounded[layer, k] == NOT_YET:
                     path.bounded[layer, k] = ASKED_FOR

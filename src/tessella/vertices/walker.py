@@ -62,9 +62,9 @@ class Vertices:
         self._is_clear = False
 
     @classmethod
-    def functions(cls, _tree: Tree | None = None, *, drawn: bool = False) -> tuple[Apart, ...]:
-        """The compiled functions that a walk calls, the same for every tree; if regions are written down, those of `outlines`."""
-        return (walk_on, *root.FUNCTIONS, *((draw,) if drawn else ()))
+    def functions(cls, _tree: Tree | None = None, *, writer: Apart | None = None) -> tuple[Apart, ...]:
+        """The compiled functions that a walk calls, the same for every tree; if regions are written down, what writes them, too."""
+        return (walk_on, *root.FUNCTIONS, *((writer,) if writer else ()))
 
     @property
     def bytes(self) -> int:
@@ -95,13 +95,19 @@ class Vertices:
                 left = self._open()
         return Found(regions, (*waiting, *left), tuple(thin), tests)
 
-    def outlines(self) -> Iterator[Outlines]:
-        """All regions of the tree, some at a time, and the prefixes that are thin; for one or two free inputs."""
+    def outlines(self, writer: Apart = draw) -> Iterator[Outlines]:
+        """All regions of the tree, some at a time, and the prefixes that are thin.
+
+        Parameters
+        ----------
+        writer
+            What writes a region down: `draw` for one or two free inputs, or one of `tessella.vertices.noting`.
+        """
         drawing, status = self._walk.drawing, SPENT
         if not self._begin():
             yield self._take_drawn((b"",))
             return
-        drawing.writer = draw.address
+        drawing.writer = writer.address
         self._load(Node())
         while status in {SPENT, FULL, HIGHER}:
             status = walk_on(_BUDGET, self._walk)
@@ -123,7 +129,8 @@ class Vertices:
         drawn, placed = drawing.regions, drawing.placed
         drawing.regions = drawing.placed = 0
         corners, borders = drawing.corners[:placed].copy(), drawing.borders[:placed].copy()
-        return Outlines(drawing.patterns[:drawn].copy(), drawing.sizes[:drawn].copy(), corners, borders, thin)
+        patterns, sizes = drawing.patterns[:drawn].copy(), drawing.sizes[:drawn].copy()
+        return Outlines(patterns, sizes, corners, borders, thin, drawing.volumes[:drawn].copy())
 
     def _begin(self) -> bool:
         """Find the corners of the domain, once; False if they are not clear, or numbers may become too large."""
@@ -137,7 +144,7 @@ class Vertices:
         cells, path, guide, tally = self._walk.cells, self._walk.path, self._walk.guide, self._walk.tally
         for name, start in (self._start or {}).items():
             getattr(cells, name)[0] = start
-        for name in ("undecided", "layer", "length", "sign", "place", "splits", "sharp"):
+        for name in ("undecided", "layer", "length", "sign", "place", "splits", "sharp", "odd"):
             getattr(cells, name)[0] = 0
         cells.below[0, :, : self._first.shape[1]] = self._first
         cells.enters[0] = 1
