@@ -248,8 +248,9 @@ def graph(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> net = Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5])], relu_output=True)
-    >>> found = graph(net, (-1, 1))
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5])], relu_output=True)
+    >>> found = tessella.graph(net, (-1, 1))
     >>> found.regions, found.edges.tolist(), found.units
     (4, [[0, 1], [0, 2], [1, 3], [2, 3]], [(1,), (0,), (0,), (1,)])
     >>> found.find([0.5, 0.5]), found.neighbours(0)
