@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tessella.analysis.ranking import Ranking, rank
     from tessella.analysis.result import Analysis
     from tessella.bounding import UpperBounds, upper_bounds
+    from tessella.compressing.compress import compress
+    from tessella.compressing.result import Compression
     from tessella.counting.count import Count, CountProgress, count
     from tessella.domain import Box, Domain, Polytope
     from tessella.door import DomainLike, NetworkLike
@@ -61,6 +63,7 @@ __all__ = [
     "Analysis",
     "Bound",
     "Box",
+    "Compression",
     "ConversionMismatch",
     "Count",
     "CountProgress",
@@ -104,6 +107,7 @@ __all__ = [
     "WorkerLost",
     "__version__",
     "analyze",
+    "compress",
     "configuration_bound",
     "count",
     "empirical_bound",
@@ -132,6 +136,8 @@ _NAMES = {
     "analysis.ranking": ("Ranking", "rank"),
     "analysis.result": ("Analysis",),
     "bounding": ("UpperBounds", "upper_bounds"),
+    "compressing.compress": ("compress",),
+    "compressing.result": ("Compression",),
     "counting.count": ("Count", "CountProgress", "count"),
     "domain": ("Box", "Domain", "Polytope"),
     "door": ("DomainLike", "NetworkLike"),

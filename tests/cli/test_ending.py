@@ -84,7 +84,7 @@ def test_export_says_before_the_work_that_it_cannot_write(run, model, monkeypatc
     monkeypatch.setattr(tessella, "load", None)
     for output, words in (
         ("nowhere/net.mps", "there is no folder nowhere"),
-        ("net.txt", "must end in .mps, .lp, .mps.gz or .lp.gz"),
+        ("net.txt", "must end in .mps, .lp, .mps.gz, .lp.gz, .onnx, .npz, .pt2 or .keras"),
     ):
         code, out, err = run("export", model, "--box", "0,1", "-o", output)
         assert (code, out) == (2, "")

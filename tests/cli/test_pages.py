@@ -41,6 +41,7 @@ def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
     [
         "show model.onnx --box 0,1",
         "stability model.onnx --box 0,1",
+        "compress model.onnx --box 0,1 -o smaller.npz",
         "upper model.onnx --box 0,1 --count 26785",
         "upper --widths 3,4",
         "count model.onnx --box 0,1",

@@ -6,7 +6,21 @@ import sys
 
 import pytest
 
-COMMANDS = ["upper", "show", "stability", "count", "estimate", "mipbound", "export", "analyze", "demo", "warm", "plot", "report"]
+COMMANDS = [
+    "upper",
+    "show",
+    "stability",
+    "count",
+    "estimate",
+    "mipbound",
+    "export",
+    "analyze",
+    "demo",
+    "warm",
+    "plot",
+    "report",
+    "compress",
+]
 HEAVY = ["numpy", "scipy", "numba", "llvmlite", "onnx", "pyscipopt", "matplotlib", "torch", "tessella.cli.drawing"]
 CODE = f"""
 import json, sys

@@ -11,7 +11,7 @@ from tessella.importers.arrays import write_npz
 
 RNG = np.random.default_rng(0)
 NETWORK = tessella.load([(RNG.normal(size=(6, 2)), RNG.normal(size=6)), (RNG.normal(size=(1, 6)), [0.5])])
-EVERY = ("upper", "show", "stability", "count", "estimate", "mipbound", "export", "analyze", "plot", "report")
+EVERY = ("upper", "show", "stability", "count", "estimate", "mipbound", "export", "analyze", "plot", "report", "compress")
 TWO_BOXES = """
 (declare-const X_0 Real) (declare-const X_1 Real) (declare-const Y_0 Real)
 (assert (or (and (>= X_0 0) (<= X_0 1) (>= X_1 0) (<= X_1 1)) (and (>= X_0 0.5) (<= X_0 2) (>= X_1 0) (<= X_1 1))))

@@ -42,6 +42,8 @@ def count(network: tessella.Network, domain: tessella.Domain) -> int:
     listed: Iterator[tessella.Region] = tessella.regions(network, domain)
     first, *others = listed
     assert found.exact == 1 + len(others)
+    smaller: tessella.Compression = tessella.compress(network, domain)
+    assert smaller.network.relus <= network.relus
     around: tessella.Neighbours = first.neighbours()
     assert around.complete
     together: tessella.Graph = tessella.graph(network, domain)

@@ -34,6 +34,7 @@ RESULTS = {
     "upper bounds anywhere": lambda: tessella.upper_bounds(NETWORK),
     "stability": lambda: tessella.stability(NETWORK, TRIANGLE),
     "stability in all of space": lambda: tessella.stability(NETWORK, SPACE),
+    "compression": lambda: tessella.compress(NETWORK, TRIANGLE),
     "ranges": lambda: tessella.stability(NETWORK, SQUARE).bounds,
     "analysis": _analysis,
     "ranking": lambda: tessella.rank({"one": _analysis(), "other": _analysis()}),

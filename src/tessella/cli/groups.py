@@ -59,6 +59,7 @@ class Commands(TyperGroup):
         "mipbound",
         "upper",
         "stability",
+        "compress",
         "graph",
         "report",
         "plot",

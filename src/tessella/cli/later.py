@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "brackets", "drawing", "outputs", "unions"]
+__all__ = ["Later", "brackets", "compressions", "drawing", "networks", "outputs", "unions"]
 
 
 class Later:
@@ -30,7 +30,9 @@ class Later:
 
 
 if TYPE_CHECKING:
-    from tessella.cli import brackets, drawing, outputs, unions
+    from tessella.cli import brackets, compressions, drawing, networks, outputs, unions
 else:
     # these load rich, numpy and the compiler
-    brackets, drawing, outputs, unions = (Later(f"tessella.cli.{name}") for name in ("brackets", "drawing", "outputs", "unions"))
+    brackets, compressions, drawing, networks, outputs, unions = (
+        Later(f"tessella.cli.{name}") for name in ("brackets", "compressions", "drawing", "networks", "outputs", "unions")
+    )

@@ -10,10 +10,11 @@ import typer
 import tessella
 from tessella.cli.commands import app
 from tessella.cli.groups import Machines, Printing, Ranges, Reading, grouped
-from tessella.cli.later import drawing
+from tessella.cli.later import drawing, networks
 from tessella.cli.options import (
     Confidence,
     Debug,
+    Float32,
     Model,
     ParitySizes,
     Quiet,
@@ -117,7 +118,15 @@ def mipbound(  # noqa: PLR0913  one parameter per option
 def export(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="A .mps or .lp file (or .gz) to write.")],
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="A .mps or .lp file (or .gz) to write; a .onnx, .npz, .pt2 or .keras file for the network itself.",
+        ),
+    ],
     where: Where,
     ranges: Ranges,
     machines: Machines,
@@ -126,20 +135,34 @@ def export(  # noqa: PLR0913  one parameter per option
         bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
     ] = False,
     no_cuts: Annotated[bool, typer.Option("--no-cuts", help="Leave out the paper's valid inequalities.")] = False,
+    float32: Float32 = False,
     quiet: Quiet = False,
     _debug: Debug = False,
 ) -> None:
-    """Write the MILP whose binaries are the activation patterns, for any solver.
+    """Write the MILP whose binaries are the activation patterns, for any solver; or the network itself, in another format.
+
+    A network needs no domain: its file has all its units and weights.
 
     Examples
     --------
         tessella export model.onnx --box 0,1 -o model.mps
 
         tessella export model.onnx --box 0,1 --method linear --outputs -o model.lp
+
+        tessella export model.pt2 -o model.onnx
     """
     from tessella.formulation import formulate, write_model  # noqa: PLC0415  loads scipy
 
-    check_output(output, _FORMATS)
+    check_output(output, (*_FORMATS, *networks.FORMATS))
+    if networks.is_network(output):
+        refuse("goes with a .mps or .lp file", outputs=outputs, no_cuts=no_cuts, **where.given())
+        networks.check_format(output, float32=float32)
+        read = reading.network(model)
+        networks.write_network(read, output, float32=float32)
+        if not quiet:
+            typer.echo(f"{output}: {read.shape}, {read.relus:,} ReLUs, {read.parameters:,} weights and biases")
+        return
+    refuse("goes with a network's file, such as .onnx", float32=float32)
     network = reading.network(model)
     domain = where.needed(network)
     found = ranges.to_go_on_with(network, domain, machines, shown=not quiet)

@@ -179,6 +179,7 @@ ClusterOption = Annotated[
     ),
 ]
 ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]
+Float32 = Annotated[bool, typer.Option("--float32", help="Write weights in single precision, rounded to 24 bits.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
+from tessella.cli.compressing import app
 from tessella.cli.groups import Cut, Examples, Machines, Printing, Reading, Sureness, grouped
 from tessella.cli.later import brackets, drawing
 from tessella.cli.options import (
@@ -17,7 +18,6 @@ from tessella.cli.options import (
     end,
 )
 from tessella.cli.several import Models, One, analysed, compared, ranking_of, read_models
-from tessella.cli.warm import app
 from tessella.cli.where import Where
 from tessella.files import writing
 from tessella.result import Status

@@ -1,0 +1,197 @@
+"""A smaller network, and what is known of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tessella.answer import Answer, NamedNetwork, named, past, read_domain, read_network
+from tessella.compressing.points import spread_points
+from tessella.domain import Domain
+from tessella.methods import Method
+from tessella.network import Floats, Network
+from tessella.options import check_whole
+
+_ENTRIES = 20_000_000  # numbers of one batch of points
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What became of a layer.
+
+    Parameters
+    ----------
+    layer
+        Its number, from 1.
+    relus
+        ReLUs that it has.
+    kept
+        Those that are still ReLUs.
+    inactive
+        Those that are never active: nothing is left of them, or a linear unit if they are leaky.
+    active
+        Those that are never inactive, and are linear now.
+    merged
+        Those that are multiples of another unit of the layer.
+    constant
+        Those that read nothing that varies.
+    unread
+        Those that no output reads.
+    linear
+        Linear units that it has.
+    carried
+        Linear units in its place: they carry on what later layers read of all that is linear now.
+    gone
+        Whether no layer is in its place.
+    """
+
+    layer: int
+    relus: int
+    kept: int
+    inactive: int = 0
+    active: int = 0
+    merged: int = 0
+    constant: int = 0
+    unread: int = 0
+    linear: int = 0
+    carried: int = 0
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compression(Answer):
+    """A smaller network that computes the same on a domain.
+
+    Parameters
+    ----------
+    network
+        The smaller one.
+    original, domain
+        What it was made of, and where both agree.
+    removed
+        What became of each layer.
+    constant_outputs
+        Which outputs have one value on the domain, as far as weights and stable units say.
+    error
+        A proved bound on how far outputs of the two may be from each other anywhere on the domain, if both are evaluated in real arithmetic: what rounding did to weights that were put
+        together.  0 if none were.
+    difference, points
+        The largest difference that was found when both were evaluated in double precision, and at how many random points of the domain.
+    method
+        How stable units were found.
+    seconds
+        Wall time spent, without compiling.
+    interrupted
+        Whether Ctrl-C ended the search for stable units early.
+    """
+
+    network: Network
+    original: Network
+    domain: Domain
+    removed: tuple[Removed, ...]
+    constant_outputs: tuple[int, ...]
+    error: float
+    difference: float
+    points: int
+    method: Method
+    seconds: float
+    interrupted: bool = False
+
+    @property
+    def share(self) -> float:
+        """Which part of the ReLUs is no ReLU any more."""
+        return 1.0 - self.network.relus / self.original.relus if self.original.relus else 0.0
+
+    @property
+    def is_smaller(self) -> bool:
+        """Whether anything could be removed."""
+        return any(self.totals()[name] for name in ("inactive", "active", "merged", "constant", "unread")) or any(
+            one.gone or one.carried < one.linear for one in self.removed
+        )
+
+    @property
+    def guarantee(self) -> str:
+        """What is proved, in words."""
+        place = f"on {self.domain.describe()}"
+        if self.error == 0.0:
+            return f"Both networks have the same outputs {place}, proved: no weight was rounded."
+        if np.isfinite(self.error):
+            return f"Outputs of both networks differ by at most {self.error:.2g} {place}, proved: what rounding did to weights that were put together."
+        return f"Both networks have the same outputs {place}, but for rounding of weights that were put together."
+
+    def check(self, points: int = 10_000, *, rng: int | np.random.Generator = 0) -> float:
+        """The largest difference of outputs at random points of the domain, both evaluated in double precision.
+
+        Parameters
+        ----------
+        points
+            How many.
+        rng
+            A seed or a generator.
+        """
+        check_whole(points, "points", "a check", of="points")
+        return largest_difference(self.original, self.network, self.domain, points, rng)[0]
+
+    def totals(self) -> dict[str, int]:
+        """How many ReLUs there are of each kind."""
+        names = ("relus", "kept", "inactive", "active", "merged", "constant", "unread")
+        return {name: sum(getattr(one, name) for one in self.removed) for name in names}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per layer of the original."""
+        return [{name: getattr(one, name) for name in _COLUMNS} for one in self.removed]
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        return f"Compression({self.original.relus:,} -> {self.network.relus:,} ReLUs, {self.network.shape}, error at most {self.error:.2g}, {self.seconds:.2f} s)"
+
+    def _title(self) -> str:
+        return (
+            f"{self.original.shape} on {self.domain.describe()}: {self.network.relus:,} of {self.original.relus:,} ReLUs are left"
+        )
+
+    def _note(self) -> str:
+        return self.guarantee
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            **past(self.original, self.domain),
+            "counted": self.original.counted,
+            "smaller": named(self.network),
+            "removed": [{name: getattr(one, name) for name in (*_COLUMNS, "gone")} for one in self.removed],
+            "constant_outputs": self.constant_outputs,
+            "error": self.error,
+            "difference": self.difference,
+            "points": self.points,
+            "guarantee": self.guarantee,
+            "method": self.method,
+            "seconds": self.seconds,
+            "interrupted": self.interrupted,
+        }
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        return {
+            **record,
+            "original": read_network(record, network),
+            "domain": read_domain(record.get("domain")),
+            "network": NamedNetwork(record["smaller"], read_network(record, None).counted),
+        }
+
+
+_COLUMNS = ("layer", "relus", "kept", "inactive", "active", "merged", "constant", "unread", "linear", "carried")
+
+
+def largest_difference(
+    one: Network, other: Network, domain: Domain, points: int, rng: int | np.random.Generator
+) -> tuple[float, float]:
+    """The largest difference of two networks' outputs at random points, and the largest size of an output."""
+    widest = max(layer.units for network in (one, other) for layer in network.layers)
+    size, largest, reach, generator = max(_ENTRIES // max(widest, one.input_dim), 1), 0.0, 0.0, np.random.default_rng(rng)
+    for begin in range(0, points, size):
+        batch: Floats = spread_points(domain, min(size, points - begin), generator)
+        outputs = one(batch)
+        largest = max(largest, float(np.abs(outputs - other(batch)).max()))
+        reach = max(reach, float(np.abs(outputs).max()))
+    return largest, reach
