@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tessella.estimating.estimate import Estimate, EstimateProgress, estimate
     from tessella.estimating.sampling import SampledRegion, sample_regions
     from tessella.importers import load, load_domain, load_domains
+    from tessella.lines.along import Along, along
     from tessella.listing.graph import Graph, graph
     from tessella.listing.listing import regions
     from tessella.listing.polygons import Polygons, polygons
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SCIP",
+    "Along",
     "Analysis",
     "Bound",
     "Box",
@@ -106,6 +108,7 @@ __all__ = [
     "UpperBounds",
     "WorkerLost",
     "__version__",
+    "along",
     "analyze",
     "compress",
     "configuration_bound",
@@ -145,6 +148,7 @@ _NAMES = {
     "estimating.sampling": ("SampledRegion", "sample_regions"),
     "importers": ("load", "load_domain", "load_domains"),
     "listing.graph": ("Graph", "graph"),
+    "lines.along": ("Along", "along"),
     "listing.listing": ("regions",),
     "listing.polygons": ("Polygons", "polygons"),
     "network": ("Layer", "Network", "Source"),

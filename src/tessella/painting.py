@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.examples import Examples, boundary
+from tessella.lines.along import Along
 from tessella.listing.polygons import Polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats
@@ -146,6 +147,52 @@ def graph(axes: Axes, found: Polygons, output: int | None) -> None:
     axes.margins(y=0.12)
     axes.set_ylabel("output")
     bare(axes, "top", "right")
+
+
+def curves(axes: Axes, found: Along, output: int | None) -> None:
+    """The outputs along a path, which are straight between breaks and corners."""
+    places = np.unique(np.concatenate([np.arange(len(found.path)), found.breaks]))
+    places = places[places <= found.reached]
+    values = found.network(found.points(places))
+    outputs = range(values.shape[1]) if output is None else [output]
+    few = len(outputs) <= _MANY_LINES
+    for number in outputs:
+        axes.plot(
+            places,
+            values[:, number],
+            color=_LAYERS[number % len(_LAYERS)] if few and len(outputs) > 1 else INK,
+            linewidth=1.4 if few else 0.7,
+            label=f"output {number}" if few and len(outputs) > 1 else f"_output {number}",
+        )
+    for corner in range(1, len(found.path) - 1):
+        axes.axvline(corner, color=INK, linewidth=0.5, alpha=0.35, zorder=0.5)
+    axes.set_xlim(0.0, len(found.path) - 1.0)
+    axes.set_ylabel("output")
+    bare(axes, "top", "right")
+
+
+def ticks(axes: Axes, found: Along) -> None:
+    """A tick for every break, in a row for its layer, below the curves."""
+    from matplotlib.collections import LineCollection  # noqa: PLC0415
+
+    layers = [number for number, layer in enumerate(found.network.layers, start=1) if layer.relus]
+    share = min(0.035 * len(layers), 0.3)  # of the height
+    low, high = axes.get_ylim()
+    axes.set_ylim(low - (high - low) * (share + 0.04) / (1.0 - share - 0.04), high)
+    of = np.repeat(np.arange(len(found.breaks)), np.diff(found.starts))
+    for place, number in enumerate(layers):
+        at = found.breaks[np.unique(of[found.layers == number])]
+        top = share * (1.0 - place / len(layers))
+        ends = np.stack([np.full(len(at), top - 0.85 * share / len(layers)), np.full(len(at), top)], axis=1)
+        lines = np.stack([np.stack([at, at], axis=1), ends], axis=2)
+        colour = _LAYERS[place % len(_LAYERS)]
+        wide = 0.9 if len(at) < 300 else 0.4
+        drawn = LineCollection(list(lines), colors=colour, linewidths=wide, transform=axes.get_xaxis_transform(), zorder=2.0)
+        drawn.set_gid(f"breaks {number}")
+        axes.add_collection(drawn, autolim=False)
+        axes.plot(
+            [], [], color=colour, linewidth=2.0, label=f"breaks of layer {place + 1}" if len(layers) <= _MANY_LINES else "_layer"
+        )
 
 
 def decision(axes: Axes, found: Polygons) -> None:

@@ -1,4 +1,4 @@
-"""Pictures: regions as exact polygons, one-input functions, brackets, and which units are stable.
+"""Pictures: regions as exact polygons, one-input functions, outputs along a path, brackets, and which units are stable.
 
 Needs matplotlib (``pip install matplotlib``, or the extra ``plot``).  Every function returns a `matplotlib.figure.Figure` that belongs to no window, so that it
 works without a display: ``figure.savefig("regions.svg")``.  With ``ax=`` it draws where it is told to.
@@ -18,16 +18,32 @@ from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import MissingPackage, OptionError
 from tessella.examples import Examples, examples
+from tessella.lines.along import Along
 from tessella.listing.polygons import Polygons
 from tessella.listing.polygons import polygons as find_polygons
 from tessella.network import Floats, Network
-from tessella.painting import INK, SIDE, bare, by_layer, by_region, by_slope, decision, dots, frame, graph, grown, legend
+from tessella.painting import (
+    INK,
+    SIDE,
+    bare,
+    by_layer,
+    by_region,
+    by_slope,
+    curves,
+    decision,
+    dots,
+    frame,
+    graph,
+    grown,
+    legend,
+    ticks,
+)
 from tessella.progress import found_so_far, with_bar
 from tessella.result import Side, format_confidence, format_count, maps
 from tessella.slicing import Slice
 from tessella.stability import Stability
 
-__all__ = ["Colour", "bracket", "regions", "stability"]
+__all__ = ["Colour", "along", "bracket", "regions", "stability"]
 
 Figure = Any  # of matplotlib, which may not be there
 Axes = Any
@@ -203,6 +219,53 @@ def bracket(analyses: Analysis | Iterable[Analysis], *, names: Sequence[str] | N
         frameon=False,
         fontsize="small",
     )
+    return figure
+
+
+def along(found: Along, *, output: int | None = None, names: Sequence[str] | None = None, ax: Axes | None = None) -> Figure:
+    """Draw the outputs of a network along a path, and below them a tick for every break, in the colour of the layer that it belongs to.
+
+    Parameters
+    ----------
+    found
+        What `tessella.along` returned.
+    output
+        The output that is drawn; None for all of them.
+    names
+        What to call the corners of the path, one name each.
+    ax
+        Where to draw; None for a figure of its own.
+
+    Examples
+    --------
+    >>> import tessella
+    >>> net = tessella.load([([[1.0, 0.0], [0.0, 1.0]], None), ([[1.0, -1.0]], [0.25])])
+    >>> figure = tessella.plot.along(tessella.along(net, [[-1, 0.5], [1, 0.5], [1, -0.5]]))
+    >>> figure.axes[0].get_title()
+    '2-2-1 along a path: 3 regions'
+    """
+    if not isinstance(found, Along):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+        msg = f"a path is drawn of what tessella.along returned, not of an object of type {type(found).__name__}"
+        raise OptionError(msg)
+    last = len(found.path) - 1
+    if names is not None and len(names) != last + 1:
+        msg = f"the path has {last + 1} corners, and there are {len(names)} names; give one each"
+        raise OptionError(msg)
+    if output is not None and not 0 <= output < found.network.output_dim:
+        msg = f"there is no output {output}: the network has outputs 0 to {found.network.output_dim - 1}"
+        raise OptionError(msg)
+    figure, axes = _axes(ax, (7.4, 4.6))
+    curves(axes, found, output)
+    ticks(axes, found)
+    many = (
+        format_count(found.regions) if found.regions is not None else f"{format_count(found.seen)} regions seen, not all proved"
+    )
+    many += "" if found.regions is None else f" region{'' if found.regions == 1 else 's'}"
+    axes.set_title(f"{found.network.shape} along a path: {many}", color=INK)
+    axes.set_xlabel("position: 0 at the first corner, 1 at the second" if names is None else "")
+    if names is not None:
+        axes.set_xticks(range(last + 1), list(names))
+    legend(axes)
     return figure
 
 

@@ -51,11 +51,13 @@ def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
         "report model.onnx --box 0,1 -o r.html",
         "plot model.onnx --box 0,1 -o r.svg",
         "graph model.onnx --box 0,0.3 --limit 100 -o r.graphml",
+        "along model.onnx --path points.csv",
     ],
 )
 def test_every_field_of_json_is_on_its_page(command, run, tmp_path):
     for name in ("model.onnx", "other.onnx"):
         (tmp_path / name).write_bytes((ROOT / "src/tessella/data/digits.onnx").read_bytes())
+    (tmp_path / "points.csv").write_text("\n".join(",".join([digit] * 64) for digit in "01"))
     ended = run(*command.split(), "--json")
     assert ended.code == 0, ended.err
     explained = set(re.findall(r"`(\w+)`", REFERENCE[ROOT / "docs/reference/json.md"]))

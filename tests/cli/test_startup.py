@@ -19,6 +19,7 @@ COMMANDS = [
     "warm",
     "plot",
     "report",
+    "along",
     "compress",
 ]
 HEAVY = ["numpy", "scipy", "numba", "llvmlite", "onnx", "pyscipopt", "matplotlib", "torch", "tessella.cli.drawing"]

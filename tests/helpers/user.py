@@ -105,6 +105,8 @@ def show(network: tessella.Network, domain: tessella.Domain, folder: Path) -> No
     plot.regions(network, domain, colour=plot.Colour.LAYER).savefig(folder / "regions.svg")
     plot.bracket([found], names=["one"]).savefig(folder / "bracket.svg")
     plot.stability(found).savefig(folder / "stability.svg")
+    path: tessella.Along = tessella.along(network, [[-1.0, -1.0], [1.0, 0.0]], progress=True)
+    plot.along(path, names=["one", "other"]).savefig(folder / "path.svg")
     shown: report.Explorer = report.explore(network, domain, progress=True)
     past: report.Provenance = report.Provenance.of(folder / "regions.svg", ["a", "command"])
     report.write(folder / "report.html", found, shown=shown, provenance=past)

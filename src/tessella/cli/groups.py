@@ -61,6 +61,8 @@ class Commands(TyperGroup):
         "stability",
         "compress",
         "graph",
+        "local",
+        "along",
         "report",
         "plot",
         "show",

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "brackets", "compressions", "drawing", "networks", "outputs", "unions"]
+__all__ = ["Later", "brackets", "compressions", "drawing", "networks", "outputs", "places", "unions"]
 
 
 class Later:
@@ -30,9 +30,10 @@ class Later:
 
 
 if TYPE_CHECKING:
-    from tessella.cli import brackets, compressions, drawing, networks, outputs, unions
+    from tessella.cli import brackets, compressions, drawing, networks, outputs, places, unions
 else:
     # these load rich, numpy and the compiler
-    brackets, compressions, drawing, networks, outputs, unions = (
-        Later(f"tessella.cli.{name}") for name in ("brackets", "compressions", "drawing", "networks", "outputs", "unions")
+    brackets, compressions, drawing, networks, outputs, places, unions = (
+        Later(f"tessella.cli.{name}")
+        for name in ("brackets", "compressions", "drawing", "networks", "outputs", "places", "unions")
     )

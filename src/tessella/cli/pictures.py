@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import tessella
-from tessella.cli.compressing import app
 from tessella.cli.groups import Cut, Examples, Machines, Printing, Reading, Sureness, grouped
 from tessella.cli.later import brackets, drawing
+from tessella.cli.nearby import app
 from tessella.cli.options import (
     Model,
     check_least,
@@ -85,7 +85,7 @@ def plot(  # noqa: PLR0913  one parameter per option
         found = tessella.polygons(drawn, place, limit=limit, progress=tick)
     what: Any = (chosen,) if chosen else (network, domain)
     figure = pictures.regions(*what, polygons=found, colour=colour, output=of_output, limit=limit, **given)
-    picture = _rendered(figure, Path(output).suffix[1:].lower())
+    picture = rendered(figure, Path(output).suffix[1:].lower())
     with writing(output) as file:
         file.write(picture)
     if printing.as_json:
@@ -213,7 +213,8 @@ def _described(chosen: "Slice | None") -> dict[str, Any] | None:
     )
 
 
-def _rendered(figure: Any, kind: str) -> bytes:
+def rendered(figure: Any, kind: str) -> bytes:
+    """A picture as the bytes of its file."""
     from matplotlib import rc_context  # noqa: PLC0415
 
     buffer, dated = io.BytesIO(), {"svg": "Date", "pdf": "CreationDate"}.get(kind)

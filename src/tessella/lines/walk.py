@@ -1,0 +1,387 @@
+"""The walk: intervals of a path pushed through the layers, with the values of all units at their ends.
+
+Between two *nodes* all units of the layers so far are affine.  The next layer's preactivations at all nodes are one product of matrices.  Where one has another sign at the other end of an
+interval, a new node goes between; values there are those of the line between the two ends.  So the work is that of a forward pass per node, and only through the layers behind the
+one that made it.
+
+**What is proved.**  The values at the nodes, and the lines between them, are never further from the true ones than `tessella.lines.trust` says, whatever became of the pattern.
+Where a unit's computed value is larger than that, its sign is known.  The places where it is not make an interval around each break, and at the layers before, each node that stands for a break has one, too.
+If all these intervals are apart, every unit keeps its sign on all others' intervals; between them everything is affine, so a unit changes once where its signs differ, and not at all where
+they agree.  By induction over the layers, there is then exactly one break in each interval.  Intervals that touch become one *doubtful* range; outside of these the argument stands.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella.lines.trust import Errors, Trust
+from tessella.network import Floats, Layer, Mask, Network
+from tessella.numerics import ROUNDOFF
+
+Integers = npt.NDArray[np.int64]
+
+_NUMBERS = 4_000_000  # values of a layer in memory at the same time
+_FEWEST = 64  # nodes that are worked on together nevertheless
+_GRID = 2.0**43  # doubtful breaks of one interval share a node if they agree to so much
+_WIDER = 1.0 + 1e-9
+_SLACK = 16.0 * ROUNDOFF  # of a segment
+_NOMINAL = 1e-13  # relative errors that are assumed where nothing is proved any more
+
+
+class Breaks(NamedTuple):
+    """Places where units change their state.
+
+    Parameters
+    ----------
+    segment, at
+        The segment of the path, and where on it, from 0 to 1.
+    low, high
+        Between which places of the whole path it is.
+    layer, unit
+        Which unit changes.
+    active
+        Whether it is active behind.
+    """
+
+    segment: Integers
+    at: Floats
+    low: Floats
+    high: Floats
+    layer: Integers
+    unit: Integers
+    active: Mask
+
+    @classmethod
+    def joined(cls, parts: "list[Breaks]") -> "Breaks":
+        """All of some, in one."""
+        if not parts:
+            whole, real = np.zeros(0, dtype=np.int64), np.zeros(0)
+            return cls(whole, real, real, real, whole, whole, np.zeros(0, dtype=np.bool_))
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def only(self, chosen: Mask) -> "Breaks":
+        """Some of them."""
+        columns: Any = [column[chosen] for column in self]
+        return Breaks(*columns)
+
+    @property
+    def place(self) -> Floats:
+        """Where on the whole path."""
+        return self.segment + self.at
+
+
+class Doubt(NamedTuple):
+    """Ranges of the path in which something is not decided, and units that may change there.
+
+    Parameters
+    ----------
+    low, high
+        Between which places.
+    layer, unit
+        Which unit; -1 and the layer where all units from that layer on are in doubt.
+    """
+
+    low: Floats
+    high: Floats
+    layer: Integers
+    unit: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of the path, pushed through some of the layers.
+
+    Parameters
+    ----------
+    layer
+        How many layers it is through.
+    segment, at
+        Of each node: the segment that goes on from there, and where it is on it.
+    low, high
+        Between which places of the whole path the break is that the node stands for.
+    values
+        What the layer before passes on: a row per unit, a column per node.
+    errors
+        How wrong values may be.
+    proved
+        Whether errors are proved.
+    """
+
+    layer: int
+    segment: Integers
+    at: Floats
+    low: Floats
+    high: Floats
+    values: Floats
+    errors: Errors
+    proved: bool = True
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return len(self.at)
+
+    @property
+    def rights(self) -> Floats:
+        """Where each interval ends on its segment."""
+        return np.where(self.segment[1:] == self.segment[:-1], self.at[1:], 1.0)
+
+    def halves(self) -> "tuple[Chunk, Chunk]":
+        """Cut at the node in the middle, which is in both."""
+        middle = self.nodes // 2
+        left, right = (
+            replace(
+                self,
+                segment=self.segment[part],
+                at=self.at[part],
+                low=self.low[part],
+                high=self.high[part],
+                values=np.ascontiguousarray(self.values[:, part]),
+            )
+            for part in (slice(None, middle + 1), slice(middle, None))
+        )
+        return left, right
+
+
+@dataclass(slots=True)
+class Walk:
+    """A walk along a path.
+
+    Parameters
+    ----------
+    network
+        The network.
+    path
+        The corners, one row each.
+    """
+
+    network: Network
+    path: Floats
+    breaks: list[Breaks] = field(default_factory=list[Breaks])
+    seen: list[Breaks] = field(default_factory=list[Breaks])
+    doubts: list[Doubt] = field(default_factory=list[Doubt])
+    begins: list[Mask] = field(default_factory=list[Mask])
+    reached: float = 0.0
+
+    def go(self, late: Callable[[], bool], tell: Callable[[float], None]) -> bool:
+        """Walk to the end; False if it was late before."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._go(late, tell)
+
+    def _go(self, late: Callable[[], bool], tell: Callable[[float], None]) -> bool:
+        layers = self.network.layers[: _depth(self.network)]
+        trust, widest = Trust(layers), max((layer.units for layer in layers), default=1)
+        most = max(_NUMBERS // widest, _FEWEST)
+        stack = [_beginning(self.path)]
+        while stack:
+            chunk = stack.pop()
+            while chunk.layer < len(layers):
+                if late():
+                    return False
+                if chunk.nodes > max(most, 3):
+                    chunk, right = chunk.halves()
+                    stack.append(right)
+                    continue
+                chunk = self._through(layers[chunk.layer], chunk, trust)
+            self.reached = float(chunk.segment[-1] + chunk.at[-1])
+            tell(self.reached)
+        return True
+
+    def _through(self, layer: Layer, chunk: Chunk, trust: Trust) -> Chunk:
+        """Push a part of the path through one layer."""
+        values = np.ascontiguousarray(layer.weight @ chunk.values)
+        values += layer.bias[:, None]
+        sizes = np.abs(chunk.values).max(axis=1)
+        errors = trust.after(chunk.layer, chunk.errors, sizes)
+        if chunk.segment[0] == 0 and chunk.at[0] == 0.0:
+            self.begins.append(values[layer.rectified, 0] > 0.0)
+        low, high = values.min(axis=1), values.max(axis=1)
+        largest = np.maximum(np.abs(low), np.abs(high))
+        if chunk.proved and layer.relus and trust.lost(errors, largest):
+            ends = (chunk.segment[[0]] + chunk.at[[0]], chunk.segment[[-1]] + chunk.at[[-1]])
+            self.doubts.append(Doubt(*ends, np.array([chunk.layer]), np.array([-1])))
+            chunk = replace(chunk, proved=False)
+        if not chunk.proved:
+            nominal = _NOMINAL * np.nan_to_num(largest)
+            errors = Errors(nominal, float(np.sqrt((nominal**2).sum())))
+        crossings = _crossings(layer, chunk, values, errors.each)
+        doubtful = _doubtful(layer, chunk, values, errors.each, high)
+        chunk, fresh, alone = _grouped(chunk, crossings, doubtful)
+        self._note(chunk, fresh, alone)
+        return _inserted(layer, chunk, values, errors, fresh, trust)
+
+    def _note(self, chunk: Chunk, fresh: "_Fresh", alone: Mask) -> None:
+        """Keep what was found."""
+        found = Breaks(
+            chunk.segment[fresh.interval],
+            fresh.at,
+            fresh.low,
+            fresh.high,
+            np.full(len(fresh.at), chunk.layer),
+            fresh.unit,
+            fresh.active,
+        )
+        sure = alone if chunk.proved else np.zeros(len(alone), dtype=np.bool_)
+        self.breaks.append(found.only(sure))
+        self.seen.append(found.only(~sure))
+        if chunk.proved:
+            parts = (found.low[~sure], found.high[~sure], found.layer[~sure], found.unit[~sure]), fresh.touched(chunk.layer)
+            self.doubts += [Doubt(*part) for part in parts if len(part[0])]
+
+
+class _Zones(NamedTuple):
+    """Where the signs of units are not known: an interval of nodes, the unit, and the ends in places of the path."""
+
+    interval: Integers
+    unit: Integers
+    at: Floats
+    low: Floats
+    high: Floats
+    active: Mask
+
+
+class _Fresh(NamedTuple):
+    """Units that change in intervals, in order, where, between which places; and others that only may change."""
+
+    interval: Integers
+    unit: Integers
+    at: Floats
+    low: Floats
+    high: Floats
+    active: Mask
+    doubtful: tuple[Floats, Floats, Integers]
+
+    def touched(self, layer: int) -> tuple[Floats, Floats, Integers, Integers]:
+        """Those that may change, as doubts."""
+        low, high, unit = self.doubtful
+        return low, high, np.full(len(unit), layer), unit
+
+
+def _depth(network: Network) -> int:
+    """How many layers there are up to the last ReLU."""
+    return max((number for number, layer in enumerate(network.layers, start=1) if layer.relus), default=0)
+
+
+def _beginning(path: Floats) -> Chunk:
+    """The path itself, whose corners are nodes."""
+    last = len(path) - 1
+    segment = np.append(np.arange(last), last - 1)
+    places = np.arange(len(path), dtype=np.float64)
+    errors = Errors(np.zeros(path.shape[1]), 0.0)
+    at = np.append(np.zeros(last), 1.0)
+    return Chunk(0, segment, at, places, places, np.ascontiguousarray(path.T), errors)
+
+
+def _crossings(layer: Layer, chunk: Chunk, values: Floats, errors: Floats) -> _Zones:
+    """Where units change, with the zone in which each may."""
+    positive = values > 0.0
+    changes = positive[:, 1:] != positive[:, :-1]
+    changes &= layer.rectified[:, None]
+    unit, interval = np.nonzero(changes)
+    first, second = values[unit, interval], values[unit, interval + 1]
+    left, right = chunk.at[interval], chunk.rights[interval]
+    length, step = right - left, np.abs(second - first)
+    at = np.clip(left + length * (np.abs(first) / step), left, right)
+    reach = length * np.minimum(errors[unit] / step, 1.0) * _WIDER + _SLACK
+    segment = chunk.segment[interval]
+    low = np.nextafter(segment + np.maximum(at - reach, left), -np.inf)
+    high = np.nextafter(segment + np.minimum(at + reach, right), np.inf)
+    return _Zones(interval, unit, at, low, high, positive[unit, interval + 1])
+
+
+def _doubtful(layer: Layer, chunk: Chunk, values: Floats, errors: Floats, highest: Floats) -> tuple[Floats, Floats, Integers]:
+    """Zones around nodes where a unit's sign is not known, and the unit; ReLUs that are nowhere active, as is known, have none."""
+    asked = np.flatnonzero(layer.rectified & (highest + errors > 0.0) & ~(np.abs(values).min(axis=1) > errors))
+    if not len(asked):
+        return np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64)
+    row, node = np.nonzero(~(np.abs(values[asked]) > errors[asked, None]))
+    unit = asked[row]
+    here, error, place = values[unit, node], errors[unit], chunk.segment[node] + chunk.at[node]
+    ends = list[Floats]()
+    lengths = chunk.rights - chunk.at[:-1]
+    for side in (-1, 1):
+        other = np.clip(node + side, 0, chunk.nodes - 1)
+        there = values[unit, other]
+        share = np.where(np.abs(there) > error, (np.copysign(error, there) - here) / (there - here), 1.0)
+        share = np.clip(np.nan_to_num(share, nan=1.0) * _WIDER, 0.0, 1.0)
+        length = np.where(other == node, 0.0, lengths[np.clip(np.minimum(node, other), 0, chunk.nodes - 2)])
+        ends.append(np.nextafter(place + side * (share * length + _SLACK), side * np.inf))
+    last = chunk.segment[-1] + chunk.at[-1]
+    first = chunk.segment[0] + chunk.at[0]
+    return np.maximum(ends[0], first), np.minimum(ends[1], last), unit
+
+
+def _grouped(chunk: Chunk, crossings: _Zones, doubtful: tuple[Floats, Floats, Integers]) -> tuple[Chunk, _Fresh, Mask]:
+    """Zones that touch each other become one; which crossings have one of their own."""
+    nodes, many = chunk.nodes, len(crossings.at)
+    low = np.concatenate([chunk.low, crossings.low, doubtful[0]])
+    high = np.concatenate([chunk.high, crossings.high, doubtful[1]])
+    order = np.argsort(low, kind="stable")
+    reach = np.maximum.accumulate(high[order])
+    group = np.concatenate([[0], np.cumsum(low[order][1:] > reach[:-1])])
+    begins = np.flatnonzero(np.diff(group, prepend=-1))
+    lows, highs, sizes = low[order][begins], reach[np.append(begins[1:], len(group)) - 1], np.bincount(group)
+    of = np.empty(len(low), dtype=np.int64)
+    of[order] = group
+    merged = sizes[of] > 1
+    low, high = np.where(merged, lows[of], low), np.where(merged, highs[of], high)
+    chunk = replace(chunk, low=low[:nodes], high=high[:nodes])
+    part = slice(nodes, nodes + many)
+    at, alone = crossings.at.copy(), ~merged[part]
+    left, right = chunk.at[crossings.interval], chunk.rights[crossings.interval]
+    at[~alone] = np.clip(np.rint(at * _GRID) / _GRID, left, right)[~alone]
+    by_place = np.lexsort((at, crossings.interval))
+    fresh = _Fresh(
+        crossings.interval[by_place],
+        crossings.unit[by_place],
+        at[by_place],
+        low[part][by_place],
+        high[part][by_place],
+        crossings.active[by_place],
+        (low[nodes + many :], high[nodes + many :], doubtful[2]),
+    )
+    return chunk, fresh, alone[by_place]
+
+
+def _inserted(  # noqa: PLR0913, PLR0917  a layer's state
+    layer: Layer, chunk: Chunk, values: Floats, errors: Errors, fresh: _Fresh, trust: Trust
+) -> Chunk:
+    """The chunk behind the layer, with nodes where units change; what lies on a node that is there already has none of its own."""
+    left, right = chunk.at[fresh.interval], chunk.rights[fresh.interval]
+    on_left, on_right = fresh.at <= left, fresh.at >= right
+    inside = ~(on_left | on_right)
+    new = inside.copy()
+    new[1:] &= (fresh.interval[1:] != fresh.interval[:-1]) | (fresh.at[1:] != fresh.at[:-1])
+    interval, at = fresh.interval[new], fresh.at[new]
+    first, second = values[:, interval], values[:, interval + 1]
+    share = (at - left[new]) / (right[new] - left[new])
+    between = first + share * (second - first)
+    extra = 8.0 * ROUNDOFF * np.abs(values).max(axis=1) if len(at) else np.zeros(layer.units)
+    number = np.cumsum(new) - 1
+    for chosen, place, there in (
+        (inside, number, between),
+        (on_left & ~inside, fresh.interval, values),
+        (on_right & ~on_left & ~inside, fresh.interval + 1, values),
+    ):
+        unit, where = fresh.unit[chosen], place[chosen]
+        np.maximum.at(extra, unit, np.abs(there[unit, where]))
+        there[unit, where] = 0.0
+    errors = Errors(errors.each + extra, errors.length + float(np.sqrt((extra**2).sum())))
+    after = interval + 1
+    values = np.insert(values, after, between, axis=1) if len(at) else values
+    ends = values.min(axis=1), values.max(axis=1)
+    passed = trust.passed(chunk.layer, errors, *ends) if chunk.proved else errors
+    values = np.maximum(values, 0.0, out=values) if layer.relus == layer.units and layer.is_plain else layer.activate(values.T).T
+    return Chunk(
+        chunk.layer + 1,
+        np.insert(chunk.segment, after, chunk.segment[interval]),
+        np.insert(chunk.at, after, at),
+        np.insert(chunk.low, after, fresh.low[new]),
+        np.insert(chunk.high, after, fresh.high[new]),
+        np.ascontiguousarray(values),
+        passed,
+        chunk.proved,
+    )
