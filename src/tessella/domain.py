@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from tessella.errors import DomainError, NetworkError
+from tessella.errors import DomainError, NetworkError, OptionError
 from tessella.inequalities import bounding_box, interior_point
 from tessella.network import Floats, Mask, Network, frozen_floats
 from tessella.result import finite_or_none
@@ -30,10 +30,19 @@ def _frozen_ends(values: object, name: str) -> Floats:
         endless = np.False_ if isinstance(values, np.ma.MaskedArray) else np.isinf(np.asarray(given))
     except (TypeError, ValueError):
         endless = np.False_
-    if not np.any(endless):
-        return _frozen(values, name, np.ndim(given))
-    ends = np.asarray(given, dtype=np.float64)
-    return np.where(endless, ends, _frozen(np.where(endless, 0.0, ends), name, ends.ndim))
+    ends = np.where(endless, 0.0, np.asarray(given, dtype=np.float64)) if np.any(endless) else values
+    if np.any(_unknown(ends)):
+        msg = f"{name} holds nan; ends of a box are finite numbers, or -inf and inf"
+        raise DomainError(msg)
+    found = _frozen(ends, name, np.ndim(cast("npt.ArrayLike", ends)))
+    return np.where(endless, np.asarray(given, dtype=np.float64), found) if np.any(endless) else found
+
+
+def _unknown(values: object) -> Mask:
+    try:
+        return np.isnan(np.asarray(cast("npt.ArrayLike", values)))
+    except (TypeError, ValueError, RuntimeError):  # of which more is said where they are read
+        return np.array(False)  # noqa: FBT003
 
 
 def _ndim(values: object) -> int:
@@ -145,12 +154,16 @@ class Box:
         if reach.size not in {1, centre.size}:
             msg = f"the point has {centre.size} numbers and the radius has shape {reach.shape}; give one radius, or one per input"
             raise DomainError(msg)
+        if within is not None and not isinstance(within, Box):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+            msg = f"within must be a Box, not an object of type {type(within).__name__}"
+            raise DomainError(msg)
+        lower, upper = _widened(centre, centre, reach)
         if within is None:
-            return cls(centre - reach, centre + reach)
+            return cls(lower, upper)
         if within.dim != centre.size:
             msg = f"the point has {centre.size} numbers, but the box around it has {within.dim} inputs"
             raise DomainError(msg)
-        return cls(np.maximum(centre - reach, within.lower), np.minimum(centre + reach, within.upper))
+        return cls(np.maximum(lower, within.lower), np.minimum(upper, within.upper))
 
     @classmethod
     def from_data(cls, data: npt.ArrayLike, margin: npt.ArrayLike = 0.0) -> Self:
@@ -176,7 +189,7 @@ class Box:
         if (wider < 0).any() or wider.size not in {1, rows.shape[1]}:
             msg = f"margin is {margin!s:.40}; it takes a number of at least 0, or one for each of the {rows.shape[1]} inputs"
             raise DomainError(msg)
-        return cls(rows.min(axis=0) - wider, rows.max(axis=0) + wider)
+        return cls(*_widened(rows.min(axis=0), rows.max(axis=0), wider))
 
     @property
     def box(self) -> "Box":
@@ -208,6 +221,9 @@ class Box:
         if not self.bounded:
             msg = f"nothing is uniform on {self.describe()}: draw points from a box with finite ends"
             raise DomainError(msg)
+        if isinstance(count, bool) or not hasattr(count, "__index__") or count < 0:
+            msg = f"count must be a whole number of at least 0, got {count!r:.40}"
+            raise OptionError(msg)
         return generator(rng).uniform(self.lower, self.upper, (count, self.dim))
 
     def __eq__(self, other: object) -> bool:
@@ -277,7 +293,7 @@ class Polytope:
         matrix = _frozen(self.matrix, "matrix", ndim=2)
         offset = _frozen(self.offset, "offset", ndim=1)
         if offset.shape != (matrix.shape[0],):
-            msg = f"matrix has {matrix.shape[0]} rows, but offset has {offset.size} numbers; give one per inequality"
+            msg = f"matrix has {_plural(matrix.shape[0], 'row')}, but offset has {_plural(offset.size, 'number')}; give one per inequality"
             raise DomainError(msg)
         if matrix.shape[1] == 0:
             msg = f"matrix has shape {matrix.shape}; a polytope needs at least one input"
@@ -392,8 +408,26 @@ def _span(low: float, high: float) -> str:
     return f"[{texts[0]}, {texts[1]}]"
 
 
+def _widened(lower: Floats, upper: Floats, by: Floats) -> tuple[Floats, Floats]:
+    """The ends of a box, moved outward."""
+    with np.errstate(over="ignore"):
+        ends = lower - by, upper + by
+    if not all(np.isfinite(end).all() for end in ends):
+        msg = "the box would reach beyond the largest floating-point number; make it smaller, or give infinite ends: Box(-inf, inf, dim=n)"
+        raise DomainError(msg)
+    return ends
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def _points(points: npt.ArrayLike, dim: int) -> Floats:
-    batch = np.asarray(points, dtype=np.float64)
+    try:
+        batch = np.asarray(points, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        msg = f"points cannot be read as numbers: {error!s:.100}"
+        raise DomainError(msg) from error
     if batch.ndim not in {1, 2} or batch.shape[-1] != dim:
         msg = f"points have shape {batch.shape}; expected ({dim},) or (points, {dim})"
         raise DomainError(msg)

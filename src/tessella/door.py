@@ -89,7 +89,7 @@ def _readable(domain: DomainLike) -> Domain | list[npt.NDArray[Any]]:
         return domain
     if isinstance(domain, (str, os.PathLike)):
         return load_domain(domain)
-    if not hasattr(domain, "__len__") or not hasattr(domain, "__getitem__") or isinstance(cast("object", domain), dict):
+    if not hasattr(domain, "__len__") or not hasattr(domain, "__getitem__") or isinstance(cast("object", domain), (dict, bytes)):
         what = "None" if cast("object", domain) is None else f"an object of type {type(domain).__name__}"
     elif len(domain) != 2:
         what = f"a {type(domain).__name__} of {len(domain)}"
@@ -103,12 +103,23 @@ def _readable(domain: DomainLike) -> Domain | list[npt.NDArray[Any]]:
 
 
 def _end(values: object, name: str) -> npt.NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        msg = f"{name} is a masked array; fill in what is masked first"
+        raise DomainError(msg)
     try:
-        end = np.asarray(cast("Any", values), dtype=np.float64)
-    except (TypeError, ValueError, RuntimeError) as error:
+        end = np.asarray(_numbers(values), dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         msg = f"{name} is {str(values)[:40]!r}, which is no number and no array of numbers; a domain is an interval such as (0, 1), or two arrays (lower, upper)"
         raise DomainError(msg) from error
     return end
+
+
+def _numbers(values: object) -> Any:
+    """What numpy may read as numbers; it would take None for nan, and bytes for their codes."""
+    if values is None or isinstance(values, (bytes, bytearray, memoryview)):
+        msg = "no numbers"
+        raise TypeError(msg)
+    return values
 
 
 def _refuse_intervals(lower: npt.NDArray[Any], upper: npt.NDArray[Any]) -> None:

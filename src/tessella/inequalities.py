@@ -83,7 +83,9 @@ def interior_point(matrix: Floats, offset: Floats, lower: Floats, upper: Floats,
     walls, limits = matrix[~fixed][:, free] * width[free], offset[~fixed] - matrix[~fixed] @ lower
     for norm in (np.inf, 2):  # first the largest entry: squares may underflow
         size = np.linalg.norm(walls, norm, axis=1)
-        walls, limits = walls / np.where(size > 0.0, size, 1.0)[:, None], limits / np.where(size > 0.0, size, 1.0)
+        with np.errstate(over="ignore"):
+            walls, limits = walls / np.where(size > 0.0, size, 1.0)[:, None], limits / np.where(size > 0.0, size, 1.0)
+    limits = np.clip(limits, -_FARTHEST, _FARTHEST)  # solvers take no infinite ones
     at, radius = np.zeros(int(free.sum())), np.inf
     for size in (1.0, _CLOSER):
         step, radius = _largest_ball(walls, (limits - walls @ at) / size, -at / size, (1.0 - at) / size)

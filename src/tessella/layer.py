@@ -33,7 +33,8 @@ def frozen_floats(values: object, name: str, ndim: int) -> Floats:
         if raw.dtype.kind not in "biuf":
             msg = f"{name} holds no real numbers (its type is {raw.dtype})"
             raise NetworkError(msg)
-        array = np.array(raw, dtype=np.float64, order="C")
+        with np.errstate(over="ignore"):  # of longer numbers, which are then said not to be finite
+            array = np.array(raw, dtype=np.float64, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, NetworkError):
             raise

@@ -40,6 +40,8 @@ from tessella.errors import DomainError
 from tessella.network import Floats, Layer, Network, Weight
 
 _NARROW = 2.0**-6  # inputs whose width is a smaller part of their size are narrow
+_USUAL = 2.0**300  # what weights and biases ask for is no larger than that, and no smaller than its inverse
+_FARTHEST = 2.0**1021  # ends that are farther away leave less of t than from 0 to 1
 _LARGE = 1_000_000  # entries of a first layer that is stored as sparse
 
 
@@ -163,12 +165,8 @@ def _scale(network: Network, domain: Domain) -> Floats:
     far = [np.abs(np.where(np.isfinite(end), end, 0.0)) for end in (box.lower, box.upper)]
     if isinstance(domain, Polytope):
         far.append(np.abs(domain.centre))
-    return _power_of_two(np.maximum(typical, 2.0 * np.max(far, axis=0)))
-
-
-def _power_of_two(sizes: Floats) -> Floats:
-    safe = np.clip(np.where(sizes > 0.0, sizes, 1.0), 2.0**-300, 2.0**300)
-    return np.exp2(np.round(np.log2(safe)))
+    sizes = np.maximum(np.minimum(typical, _USUAL), 2.0 * np.minimum(np.max(far, axis=0), _FARTHEST))
+    return np.exp2(np.round(np.log2(np.maximum(np.where(sizes > 0.0, sizes, 1.0), 1.0 / _USUAL))))
 
 
 def _domain(domain: Domain, scale: Floats) -> Domain:

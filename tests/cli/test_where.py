@@ -62,6 +62,11 @@ def test_every_way_to_say_it(run, model, arguments, lower, upper):
         (["--box", "0,1,2"], "or of one for each of the 2 inputs; got 3 numbers: 0,1,2"),
         (["--box", "a,b"], "--box takes numbers separated by commas"),
         (["--box", "1,0"], "the box is empty"),
+        (
+            ["--box", "0,1e400"],
+            "--box has '1e400', which passes the largest floating-point number; write inf for an end that is none",
+        ),
+        (["--box", "nan,1"], "lower holds nan; ends of a box are finite numbers"),
         (["--box", "0,1", "--box", "0,1", "--box", "0,1"], "--box is given 3 times, but the network has 2 inputs"),
         (["--box", "0,1,2,3", "--box", "0,1"], "each takes the ends of an interval"),
         (["--box", "box.csv", "--box", "0,1"], "--box takes numbers"),

@@ -46,6 +46,14 @@ def test_other_data_is_refused(data, margin, words):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "make", [lambda: Box.around([1.7e308, 0.0], 1e308), lambda: Box.from_data([[-1.7e308], [0.0]], margin=1e308)]
+)
+def test_a_box_that_passes_the_largest_number_does_not_become_endless(make):
+    with pytest.raises(DomainError, match="beyond the largest floating-point number"):
+        make()
+
+
 def test_around_an_image():
     image = np.arange(12.0).reshape(3, 2, 2)
     box = Box.around(image, 0.5, within=Box(0, 11, dim=12))
@@ -116,7 +124,8 @@ def test_two_rows_of_two_numbers(tmp_path):
         ({"lower": [0.0, 0.0], "upper": [1.0, 1.0, 1.0]}, "lower has 2 numbers, but there are 3 inputs"),
         ({"lower": [0.0, 0.0, 2.0], "upper": [1.0, 1.0, 1.0]}, "the box is empty: input 2"),
         ({"low": [0.0], "high": [1.0]}, "holds the arrays low, high; a box is the arrays lower and upper"),
-        ({"box": [[np.nan] * 3, [1.0] * 3]}, "finite"),
+        ({"box": [[np.nan] * 3, [1.0] * 3]}, "holds nan; corners are numbers"),
+        ({"box": np.array([[None] * 3] * 2)}, "Python objects or a pickle, which are never loaded"),
         ({"box": [["a", "b"]]}, "one row of numbers"),
     ],
 )

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tessella import Box, DomainError, Polytope
+from tessella import Box, DomainError, Polytope, TessellaError
 
 
 def test_corners_broadcast():
@@ -237,3 +237,23 @@ def test_what_is_no_domain_is_refused():
 )
 def test_the_ends_of_a_box_can_be_told_apart(low, high, text):
     assert Box(low, high, dim=1).describe() == text
+
+
+@pytest.mark.parametrize(
+    ("ask", "words"),
+    [
+        (lambda box: box.sample(-1), "count must be a whole number of at least 0, got -1"),
+        (lambda box: box.sample(2.5), "count must be a whole number"),
+        (lambda box: box.contains("ab"), "points cannot be read as numbers"),
+        (lambda _: Box.around([0.0, 0.0], 0.1, within=(0, 1)), "within must be a Box, not an object of type tuple"),
+        (lambda _: Box(np.nan, 1, dim=2), "lower holds nan; ends of a box are finite numbers, or -inf and inf"),
+        (lambda _: Polytope([[1.0, 0.0]], [1.0, 2.0]), "matrix has 1 row, but offset has 2 numbers"),
+    ],
+)
+def test_odd_questions_get_a_clear_error(ask, words):
+    with pytest.raises(TessellaError, match=words):
+        ask(Box(0, 1, dim=2))
+
+
+def test_the_smallest_coefficients_are_walls_far_away():
+    assert Polytope([[5e-324, 0.0]], [1.0], Box(0, 1, dim=2)).centre.tolist() == [0.5, 0.5]

@@ -129,10 +129,33 @@ def test_two_lists_of_two_that_may_be_intervals_are_refused():
     assert enter(NETWORK, (np.array([-1, 0]), np.array([1, 2])))[1] == Box([-1, 0], [1, 2])  # arrays are corners
 
 
-@pytest.mark.parametrize("domain", [None, {"lower": 0, "upper": 1}, {0, 1}, object(), 0, (0,), ("a", "b"), ([0, [1]], 1)])
+@pytest.mark.parametrize(
+    "domain",
+    [
+        None,
+        {"lower": 0, "upper": 1},
+        {0, 1},
+        object(),
+        0,
+        (0,),
+        ("a", "b"),
+        ([0, [1]], 1),
+        (None, 1),
+        (0, 10**400),
+        b"01",
+        (b"0", 1),
+    ],
+)
 def test_other_domains_are_refused(domain):
     with pytest.raises(DomainError, match=r"\(0, 1\)"):
         enter(NETWORK, domain)
+
+
+def test_masked_ends_and_ends_that_are_no_numbers_are_refused():
+    with pytest.raises(DomainError, match="lower is a masked array"):
+        enter(NETWORK, (np.ma.array([0.0, 0.0], mask=[True, False]), [1, 1]))
+    with pytest.raises(DomainError, match="upper holds nan; ends of a box are finite numbers, or -inf and inf"):
+        enter(NETWORK, (0, np.nan))
 
 
 def test_other_networks_are_refused():

@@ -40,6 +40,7 @@ def test_what_can_be_counted_is_counted():
     assert (found.exact, found.mean, found.lower, found.confidence, found.standard_error) == (exact, exact, exact, 1.0, 0.0)
     assert repr(found).startswith(f"Estimate(exactly {exact:,} regions, of 6-6-5 on [-1, 1]^6, ")
     assert [str(bound.side) for bound in found.bounds] == ["exact"]
+    assert repr(tessella.estimate(SMALL, tessella.Box.around(np.full(6, 0.3), 1e-9))).startswith("Estimate(exactly 1 region, of ")
 
 
 def test_nothing_to_descend():

@@ -69,7 +69,7 @@ def test_an_end_beside_a_linear_value():
         ([node("Sigmoid", "s", "t"), node("Mul", "st")], "reads the result of node 'Sigmoid_1'"),
         ([node("Softmax", "s", "t"), node("MatMul", "tu")], "reads the result of node 'Softmax_1'"),
         ([node("Softmax", "s", "t"), node("ReduceSum", "t")], "only at the end of a model"),
-        ([node("Elu", "s")], "is a Elu, which is not piecewise linear"),
+        ([node("Elu", "s")], "is of type Elu, which is not piecewise linear"),
         ([node("Floor", "s")], "jumps"),
         ([node("ArgMax", "s", "l"), node("Gather", "sl")], "reads the result of node 'ArgMax_1'"),
     ],

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+import zipfile
 from types import SimpleNamespace
 
 import numpy as np
@@ -50,6 +51,10 @@ def refusal(source, kind=UnsupportedModel):
         tessella.load(source)
     assert "\n" not in str(caught.value)
     return str(caught.value)
+
+
+def nested(depth):
+    return {"a": nested(depth - 1)} if depth else {"weight": np.ones((2, 2))}
 
 
 @pytest.mark.parametrize(
@@ -126,6 +131,12 @@ def test_torch_parameters_need_no_detaching():
             {"params": {"Conv_0": {"kernel": np.ones((3, 3, 1, 2)), "bias": np.ones(2)}}},
             "no linear layer; export the model to ONNX",
         ),
+        ({}, "is no network: it is empty, and holds no weights of linear layers"),
+        (
+            {"weight_ih_l0": np.ones((4, 2))},
+            "is no network: it holds 'weight_ih_l0', and no weights of linear layers, called 'weight',",
+        ),
+        (nested(150), "nested more than 100 deep, or which holds itself"),
         (
             ([weight.T for weight, _ in SQUARE[:2]], [bias for _, bias in SQUARE[:2]]),
             "both as (inputs, units) and as (units, inputs); write",
@@ -212,6 +223,14 @@ def test_pickles_and_torchscript_say_which_line_hands_them_over(tmp_path):
         torch.jit.save(torch.jit.script(module), tmp_path / "net.pt")
         assert "tessella.load(torch.jit.load('net.pt').state_dict())" in refusal(tmp_path / "net.pt", FileError)
         assert tessella.load(torch.jit.load(tmp_path / "net.pt").state_dict()) == tessella.load(module)
+
+
+def test_other_pickles_and_programs_under_another_name(tmp_path):
+    (tmp_path / "model.joblib").write_bytes(b"\x80\x04]\x94.")
+    assert "tessella.load(joblib.load('model.joblib'))" in refusal(tmp_path / "model.joblib", FileError)
+    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
+        archive.writestr("model/models/model.json", "{}")
+    assert refusal(tmp_path / "model.pt", FileError).endswith("rename it to model.pt2, and it is read")
 
 
 # ---------------------------------------------------------------------------------------------- estimators

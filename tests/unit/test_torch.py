@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
+from torch.nn.utils import prune  # noqa: E402
 
 from helpers.torch_models import Code, decomposed, difference, exported, refusal, saved, seeded  # noqa: E402
 from tessella.errors import (  # noqa: E402
@@ -447,3 +448,26 @@ def test_files_with_other_operators_are_refused(tmp_path: Path) -> None:
     assert message.startswith("model.pt2: node 'gelu' (layer '1', GELU) is aten.gelu.default")
     path = saved(exported(MODULES["in_place_views"][0], (4,)), tmp_path / "model.pt2")
     assert "run_decompositions" in refusal(UnsupportedModel, lambda: read_pt2(path))
+
+
+def test_pruned_and_normalised_modules_are_read_after_training() -> None:
+    pruned = nn.Sequential(prune.random_unstructured(nn.Linear(4, 5), "weight", 0.5), nn.ReLU(), nn.Linear(5, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        normed = nn.Sequential(nn.utils.weight_norm(nn.Linear(4, 5)), nn.ReLU(), nn.Linear(5, 2))
+    for module in (pruned, normed):
+        module(torch.zeros(1, 4)).sum().backward()  # leaves a weight that is part of a graph
+        assert module[0].weight.grad_fn is not None
+        net = from_module(module)
+        assert net.source is not None
+        assert net.source.difference < 1e-6
+        points = np.random.default_rng(0).normal(size=(5, 4)).astype(np.float32)
+        with torch.no_grad():
+            np.testing.assert_allclose(net(points), module.eval()(torch.tensor(points)).numpy(), atol=1e-5)
+
+
+def test_weights_that_are_not_finite_are_named() -> None:
+    module = mlp()
+    module[2].weight.data[0, 0] = torch.inf
+    with pytest.raises(NetworkError, match=r"its weights '2\.weight' hold inf; every number must be finite"):
+        from_module(module)

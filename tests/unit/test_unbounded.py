@@ -221,3 +221,15 @@ def test_a_network_without_biases_has_cones():
     found = list(tessella.regions(net, SPACE))
     assert len(found) == tessella.count(net, SPACE).exact == tessella.count(net, Box(-1, 1, dim=2)).exact
     assert all(region.bounded is False and region.radius == np.inf for region in found)
+
+
+@pytest.mark.parametrize("far", [1e20, 1e91, 1e100, 1e200, 1e307])
+def test_ends_may_be_far_out(far):
+    net = Network.from_arrays([([[1.0, 0.0], [0.0, 1.0], [1.0, -1.0]], [0.0, -0.5, 0.25]), ([[1.0, 1.0, -2.0]], [0.0])])
+    for box, regions in (
+        (Box([far, 0], [np.inf, 1]), 2),
+        (Box([-np.inf, 0], [-far, 1]), 2),
+        (Box([-np.inf, 0], [far, 1]), 7),  # three lines with three crossings
+        (Box([far, far], [np.inf, np.inf]), 2),
+    ):
+        assert tessella.count(net, box).exact == len(list(tessella.regions(net, box))) == regions

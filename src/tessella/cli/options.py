@@ -326,7 +326,12 @@ def whole_numbers(text: str, option: str) -> list[int]:
 def numbers(text: str, option: str) -> list[float]:
     """Numbers separated by commas."""
     try:
-        return [float(part) for part in text.split(",")]
+        found = [float(part) for part in text.split(",")]
     except ValueError as error:
         msg = f"{option} takes numbers separated by commas; got {text!r:.80}"
         raise OptionError(msg) from error
+    for part, number in zip(text.split(","), found, strict=True):
+        if abs(number) == float("inf") and "inf" not in part.lower():
+            msg = f"{option} has {part.strip()!r:.40}, which passes the largest floating-point number; write inf for an end that is none"
+            raise OptionError(msg)
+    return found

@@ -206,7 +206,7 @@ class Estimate(Answer):
         """One line a person can read."""
         where = f"of {self.network.shape} on {self.domain.describe()}, {self.seconds:.2f} s"
         if self.exact is not None:
-            return f"Estimate(exactly {format_count(self.exact)} regions, {where})"
+            return f"Estimate(exactly {format_count(self.exact)} region{'' if self.exact == 1 else 's'}, {where})"
         sure = _sure(self.lower, self.upper if self.upper_confidence < 1.0 else None, self.confidence)
         if self.maps_interval is None:
             return f"Estimate({sure}; too uncertain to estimate, {where})"

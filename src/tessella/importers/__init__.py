@@ -14,7 +14,7 @@ from tessella.errors import DomainError, FileError, FileMissing, OptionError, Un
 from tessella.importers.door import Wishes, checked_shape, existing_file, reading, refuse_pickle
 from tessella.network import Network
 
-_PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle")
+_PICKLED = (".pt", ".pth", ".ckpt", ".bin", ".pkl", ".pickle", ".joblib")
 _LEGACY_KERAS = (".h5", ".hdf5")
 _OBJECTS = (
     "give a path, a PyTorch module, a Keras model, an ONNX ModelProto, scikit-learn's MLPClassifier or MLPRegressor, a state_dict, "
@@ -195,6 +195,8 @@ def _of_weights(source: Any) -> Network:
             with reading(type(source).__name__, "a multi-layer perceptron", UnsupportedModel):
                 return read(source)
     hint = _OBJECTS
+    if isinstance(source, Mapping):
+        parameters.refuse_mapping(source)  # pyright: ignore[reportUnknownArgumentType]  of anything
     if hasattr(source, "named_steps"):
         hint = "pass its last step, which reads what those before it give: tessella.load(pipeline[-1])"
     elif hasattr(source, "best_estimator_"):

@@ -44,6 +44,9 @@ def read_box(path: str | os.PathLike[str], dim: int) -> tuple[Box, str]:
     """
     arrays = read_arrays(path)
     with reading(str(path), "a box"):
+        if any(np.isnan(values).any() for values in arrays.values()):
+            msg = "holds nan; corners are numbers, -inf or inf, and data has a number in every place"
+            raise DomainError(msg)
         if set(_CORNERS) <= set(arrays):
             lower, upper = (_flat(arrays[name], name, dim) for name in _CORNERS)
             return Box(lower, upper), "the lower and the upper corner, by name"
@@ -60,7 +63,7 @@ def read_box(path: str | os.PathLike[str], dim: int) -> tuple[Box, str]:
         if rows.shape[1] == dim:
             return Box.from_data(rows), f"{len(rows):,} rows of data: the smallest box around them"
         msg = (
-            f"holds {len(rows):,} rows of {rows.shape[1]:,} numbers, but there are {dim:,} inputs; a box is two rows or two columns of so many numbers, "
+            f"holds {len(rows):,} row{'' if len(rows) == 1 else 's'} of {rows.shape[1]:,} numbers, but there are {dim:,} inputs; a box is two rows or two columns of so many numbers, "
             "or arrays lower and upper; data is a row per example"
         )
         raise FileError(msg)

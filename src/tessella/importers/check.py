@@ -1,11 +1,14 @@
 """The proof that an import went well: the network and its source agree at seeded points."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from tessella.errors import ConversionMismatch, UnsupportedModel
+from tessella.errors import ConversionMismatch, NetworkError, UnsupportedModel
 from tessella.network import Floats, Network, Source
 from tessella.tolerances import DEFAULT, Tolerances
 
@@ -59,3 +62,23 @@ def checked(
     traced = network.source or source
     source = replace(source, points=POINTS, difference=difference, units=traced.units, notes=traced.notes, details=traced.details)
     return replace(network, source=source)
+
+
+@contextmanager
+def naming_what_is_not_finite(weights: Callable[[], Iterable[tuple[str, npt.NDArray[Any]]]]) -> Generator[None]:
+    """Where a network has numbers that are not finite, say which of its source's weights brought them in.
+
+    Parameters
+    ----------
+    weights
+        Gives the source's weights with their names; asked only then.
+    """
+    try:
+        yield
+    except NetworkError as error:
+        for name, array in weights():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                found = array[~np.isfinite(array)].ravel()[0]
+                msg = f"its weights {name!r} hold {found}; every number must be finite: go back to weights from before training diverged, or replace them"
+                raise NetworkError(msg) from error
+        raise

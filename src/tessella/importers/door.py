@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import index
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import numpy.typing as npt
 
 from tessella.errors import FileError, FileMissing, OptionError, TessellaError
+
+_POINTER: Final = b"version https://git-lfs.github.com/spec/"
+_LONGEST_POINTER: Final = 1024  # bytes, as Git LFS has it
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,19 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     if size == 0:
         msg = f"{place}: is empty"
         raise FileError(msg)
+    if size < _LONGEST_POINTER and _begins(place, _POINTER):
+        msg = f"{place}: is a pointer of Git LFS, which stands for the file; fetch the file itself with git lfs pull"
+        raise FileError(msg)
     return place
+
+
+def _begins(place: Path, start: bytes) -> bool:
+    """Whether a file begins like this; one that cannot be opened does not."""
+    try:
+        with place.open("rb") as file:
+            return file.read(len(start)) == start
+    except OSError:
+        return False
 
 
 @contextmanager
@@ -119,6 +134,15 @@ def refuse_pickle(path: str | os.PathLike[str]) -> NoReturn:
             f"tessella.load(torch.jit.load({Path(path).name!r}).state_dict()), or pass the module that it was made from, tessella.load(module)"
         )
         raise FileError(msg)
+    if _is_exported(path):
+        msg = f"{path}: is a program of torch.export under another name; rename it to {Path(path).stem}.pt2, and it is read"
+        raise FileError(msg)
+    if Path(path).suffix.lower() in {".pkl", ".pickle", ".joblib"}:
+        msg = (
+            f"{path}: is a pickle, which is never opened because that would run code from it; if you trust it, open it in your own program and hand over what it holds, "
+            f"such as tessella.load(joblib.load({Path(path).name!r})) for an estimator of scikit-learn"
+        )
+        raise FileError(msg)
     msg = (
         f"{path}: is a pickled checkpoint, which is never opened because that would run code from it; hand over the weights of a plain MLP, "
         f"tessella.load(torch.load({Path(path).name!r}, weights_only=True)); or build the module in your own program, "
@@ -130,8 +154,18 @@ def refuse_pickle(path: str | os.PathLike[str]) -> NoReturn:
 
 def _is_torchscript(path: str | os.PathLike[str]) -> bool:
     """Whether a file is an archive with code in it, by the names of its records."""
+    return any("/code/" in f"/{name}" for name in _records(path))
+
+
+def _is_exported(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is an archive as ``torch.export.save`` writes them."""
+    return any(f"/{name}".endswith("/models/model.json") for name in _records(path))
+
+
+def _records(path: str | os.PathLike[str]) -> list[str]:
+    """The names of an archive's records; none of what is no archive."""
     try:
         with zipfile.ZipFile(path) as archive:
-            return any("/code/" in f"/{name}" for name in archive.namelist())
+            return archive.namelist()
     except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError):
-        return False
+        return []

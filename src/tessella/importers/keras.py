@@ -17,7 +17,7 @@ from tessella.errors import (
     UnsupportedModel,
     UnsupportedOperator,
 )
-from tessella.importers.check import checked
+from tessella.importers.check import checked, naming_what_is_not_finite
 from tessella.importers.door import advised, checked_shape, existing_file, reading
 from tessella.importers.keras_archive import inspect
 from tessella.importers.keras_calls import Context, apply_layer
@@ -113,7 +113,8 @@ def _converted(keras: Any, model: Any, name: str, input_shape: Sequence[int] | N
     if len(outputs) != 1:
         msg = f"has {len(outputs)} outputs; one is expected: choose it with keras.Model(model.inputs, model.outputs[0])"
         raise UnsupportedModel(msg)
-    network = trace.network(outputs[0])
+    with naming_what_is_not_finite(lambda: ((weight.path, keras.ops.convert_to_numpy(weight)) for weight in model.weights)):
+        network = trace.network(outputs[0])
     ended = isinstance(outputs[0], Ended)
 
     def forward(point: Floats) -> Floats:

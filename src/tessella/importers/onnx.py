@@ -1,6 +1,5 @@
 """ONNX models: the graph's operators run on traced tensors, the reference evaluator checks the outcome."""
 
-import gzip
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.errors import FileError, UnknownShape, UnsupportedModel, UnsupportedOperator
-from tessella.importers.check import checked
+from tessella.importers.check import checked, naming_what_is_not_finite
 from tessella.importers.door import Wishes, existing_file, reading
+from tessella.importers.onnx_file import check_numbers, read_model
 from tessella.importers.onnx_graph import advice
 from tessella.importers.onnx_node import OPERATORS, Array, Indicator, Node, Value, as_tensor
 from tessella.importers.onnx_plan import Plan, planned
@@ -26,7 +26,6 @@ from tessella.tolerances import DEFAULT
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, ValueInfoProto
 
-_LARGEST_FILE = 2**31  # bytes; the format's own limit for one message
 _REAL_TYPES = {1: "float32", 10: "float16", 11: "float64"}
 _ROUNDINGS = 16  # of the source's own precision, which may be half
 _PLAIN = frozenset({"Constant", "Identity"})  # nothing is said of folding these
@@ -46,16 +45,7 @@ def read_onnx(path: str | os.PathLike[str], wishes: Wishes) -> Network:
     """
     place = existing_file(path)
     with reading(str(path), "an ONNX model"):
-        import onnx  # noqa: PLC0415  heavy
-        from onnx.external_data_helper import load_external_data_for_model  # noqa: PLC0415
-
-        with gzip.open(place) if place.suffix == ".gz" else place.open("rb") as file:
-            content = file.read(_LARGEST_FILE)
-        if len(content) == _LARGEST_FILE:
-            msg = "is larger than 2 GB, the limit of the format; store the weights as external data"
-            raise FileError(msg)
-        model = onnx.load_model_from_string(content)
-        load_external_data_for_model(model, str(place.parent.resolve()))
+        model = read_model(place)
     return from_model(model, wishes, name=place.name)
 
 
@@ -81,6 +71,7 @@ def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto")
             raise UnsupportedModel(msg)
         opsets = {item.domain: item.version for item in model.opset_import}
         opset = opsets.get("", opsets.get("ai.onnx", 1))
+        check_numbers(model)
         entries = _Entries(graph, wishes)
         outputs = _outputs(graph, wishes.output)
         plan = planned(graph, entries.shapes, [*entries.stored, *entries.fixed], outputs)
@@ -92,9 +83,9 @@ def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto")
         if not any(result.terms for result in results):
             msg = f"output {plan.kept[0]!r} does not depend on the input {next(iter(entries.shapes))!r}"
             raise UnsupportedModel(msg)
-        network = trace.network(
-            results[0] if len(results) == 1 else concatenate([result.reshape((-1,)) for result in results], 0)
-        )
+        whole = results[0] if len(results) == 1 else concatenate([result.reshape((-1,)) for result in results], 0)
+        with naming_what_is_not_finite(lambda: _initializers(graph, plan).items()):
+            network = trace.network(whole)
         made = network.source or Source("", "")
         notes, details = (*entries.notes(), *_notes(plan, results)), (*made.details, *_details(folded))
         network = replace(network, source=replace(made, notes=notes, details=details))

@@ -209,7 +209,9 @@ class _Reading:
     def _kind(self, position: int, proto: "NodeProto", kinds: list[Kind]) -> Kind:
         operator, given = proto.op_type, set(kinds)
         if proto.domain not in DOMAINS:
-            raise self._refusal(position, f"is a {operator} of domain {proto.domain!r}, whose operators are not read")
+            raise self._refusal(
+                position, f"is of type {operator}, from the domain {proto.domain!r}, whose operators are not read"
+            )
         if given <= {Kind.CONSTANT} and (operator in OPERATORS or operator in FOLDED):
             return Kind.CONSTANT
         if operator in _SHAPES and kinds[:1] == [Kind.LINEAR]:
@@ -221,7 +223,7 @@ class _Reading:
         if operator == "Cast" and attribute(proto, "to") not in _FLOATS:
             return Kind.TRUTH if kinds[0] is Kind.TRUTH else Kind.ROUNDED
         if operator not in OPERATORS:
-            raise self._refusal(position, f"is a {operator}, which {_why(operator)}")
+            raise self._refusal(position, f"is of type {operator}, which {_why(operator)}")
         if Kind.ROUNDED in given:
             why = "reads whole numbers made of values that depend on the input, which jump; that is not piecewise linear"
             raise self._refusal(position, why)

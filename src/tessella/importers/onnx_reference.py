@@ -59,8 +59,12 @@ def fold(node: Node) -> Sequence[Value]:
         msg = f"operator set {node.opset} cannot be evaluated; convert the model with onnx.version_converter"
         raise UnsupportedModel(msg) from error
     feed: dict[str, Any] = {name: value for name, value in zip(node.proto.input, node.inputs, strict=True) if name}
-    with np.errstate(all="ignore"):
-        results = evaluator.run(None, feed)
+    try:
+        with np.errstate(all="ignore"):
+            results = evaluator.run(None, feed)
+    except Exception as error:
+        msg = f"cannot be evaluated on its constants ({type(error).__name__}: {str(error).partition(chr(10))[0]:.120}); is the model complete?"
+        raise UnsupportedModel(msg) from error
     return [np.asarray(result) for result in results]
 
 
@@ -118,7 +122,8 @@ class Reference:
         try:
             self._evaluator = _evaluator(nodes, opset, [item for item in graph.initializer if item.name in read], names)
         except RuntimeError as error:
-            msg = f"operator set {opset} cannot be checked ({str(error)[:80]}...); convert it with onnx.version_converter"
+            reason = str(error).strip().partition("\n")[0][:160]
+            msg = f"the onnx package cannot evaluate it in operator set {opset} ({reason}); export it again, or convert it with onnx.version_converter"
             raise UnsupportedModel(msg) from error
         self._names = list(names)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Shape = tuple[int, ...]
 _SMALL = 1024  # elements: larger constants are no shapes, and only their own shapes matter
+_SPELLED_OUT = frozenset({"Range"})  # whose values the inference of shapes writes down one by one, however many there are
 
 
 def check_sizes(graph: "GraphProto", plan: Plan, entries: Mapping[str, Shape], opset: int) -> None:
@@ -71,9 +72,8 @@ def _shapes(graph: "GraphProto", plan: Plan, entries: Mapping[str, Shape], opset
     infos += [helper.make_tensor_value_info(item.name, item.data_type, item.dims) for item in stored if prod(item.dims) > _SMALL]
     kept = [item for item in stored if prod(item.dims) <= _SMALL]
     ends = [helper.make_empty_tensor_value_info(name) for name in plan.kept]
-    light = helper.make_model(
-        helper.make_graph(list(plan.nodes), "part", infos, ends, kept), opset_imports=[helper.make_opsetid("", opset)]
-    )
+    nodes = [proto for proto in plan.nodes if proto.op_type not in _SPELLED_OUT]
+    light = helper.make_model(helper.make_graph(nodes, "part", infos, ends, kept), opset_imports=[helper.make_opsetid("", opset)])
     try:
         found = shape_inference.infer_shapes(light, data_prop=True).graph
     except Exception:  # noqa: BLE001  whatever is wrong with the model is said where it is run

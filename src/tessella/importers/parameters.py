@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ _WEIGHTS: Final = {"weight": "state_dict", "kernel": "flax", "w": "haiku"}  # wh
 _BIASES: Final = {"weight": "bias", "kernel": "bias", "w": "b"}
 _PAIRS: Final = "write the layers down in order, as in tessella.load([(W, b), ...]) with weights of shape (units, inputs)"
 _MODULE: Final = "build the module, module.load_state_dict(state), and pass it: tessella.load(module); or " + _PAIRS
+_DEEPEST: Final = 100  # dictionaries in each other
 _LONGEST: Final = 12  # layers without numbers whose order is looked for
 _NESTED: Final = ("state_dict", "model_state_dict", "model", "params_ema")
 
@@ -89,13 +90,23 @@ def _source(network: Network, kind: str, name: str, notes: tuple[str, ...] = ())
     return Source(kind, name, input_shape=(network.input_dim,), units=units, notes=notes)
 
 
-def _leaves(source: Mapping[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def _leaves(source: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> list[tuple[str, Any]]:
     """What is no dictionary itself, with the path to it."""
+    if depth > _DEEPEST:
+        msg = f"a dictionary in which others are nested more than {_DEEPEST} deep, or which holds itself, is no network; {_PAIRS}"
+        raise UnsupportedModel(msg)
     found: list[tuple[str, Any]] = []
     for key, value in source.items():
         path = f"{prefix}{key}"
-        found += _leaves(value, f"{path}/") if isinstance(value, Mapping) else [(path, value)]
+        found += _leaves(value, f"{path}/", depth + 1) if isinstance(value, Mapping) else [(path, value)]
     return found
+
+
+def refuse_mapping(source: Mapping[Any, Any]) -> NoReturn:
+    """Say of a dictionary without weights of linear layers what it holds instead."""
+    what = f"it holds {_listed(source)}, and" if source else "it is empty, and holds"
+    msg = f"an object of type {type(source).__name__} is no network: {what} no weights of linear layers, called 'weight', 'kernel' or 'w'; {_MODULE}"
+    raise UnsupportedModel(msg)
 
 
 def _listed(names: Iterable[object]) -> str:
@@ -112,7 +123,10 @@ def _layers(leaves: list[tuple[str, Any]], name: str | None) -> tuple[str, list[
         found.setdefault(path[: max(mark, 0)], {})[path[mark + 1 :]] = value
     weights = {mark for parts in found.values() for mark in parts if mark in _WEIGHTS}
     if len(weights) != 1:
-        msg = f"{title}: hold weights called {_listed(sorted(weights))}, not of one kind; {_PAIRS}"
+        what = (
+            f"weights called {_listed(sorted(weights))}, which are not of one kind" if weights else "no weights of linear layers"
+        )
+        msg = f"{title}: there are {what}; {_PAIRS}"
         raise UnsupportedModel(msg)
     mark = weights.pop()
     layers: list[_Linear] = []

@@ -72,7 +72,7 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Floats]:
         if suffix == ".npz" and sum(part.file_size for part in ZipFile(place).infolist()) > _LARGEST:
             msg = "would unpack to more than a file of points should hold"
             raise FileError(msg)
-        arrays = _table(place) if suffix == ".csv" else _arrays(np.load(place, allow_pickle=False))
+        arrays = _table(place) if suffix == ".csv" else _arrays(place)
         for values in arrays.values():
             if values.dtype.kind not in "biuf" or not values.size:
                 msg = f"holds {values.dtype} of shape {values.shape}; one row of numbers per point was expected"
@@ -110,11 +110,18 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _arrays(loaded: Any) -> dict[str, Any]:
-    if isinstance(loaded, np.ndarray):
-        return {"": loaded}
-    with loaded:
-        return {name: loaded[name] for name in loaded.files}
+def _arrays(place: Path) -> dict[str, Any]:
+    try:
+        loaded: Any = np.load(place, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {"": loaded}
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except ValueError as error:
+        if "allow_pickle" in str(error):
+            msg = "holds Python objects or a pickle, which are never loaded; save an array of numbers with numpy.save"
+            raise FileError(msg) from error
+        raise
 
 
 def read_array(path: str | os.PathLike[str]) -> Floats:

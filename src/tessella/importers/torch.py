@@ -7,7 +7,7 @@ import operator
 import os
 import sys
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import replace
 from inspect import Parameter, signature
@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from tessella.errors import ConversionMismatch, UnknownShape, UnsupportedModel, UnsupportedOperator
-from tessella.importers.check import checked
+from tessella.importers.check import checked, naming_what_is_not_finite
 from tessella.importers.door import checked_shape, existing_file, reading
 from tessella.importers.linear_maps import check_size
 from tessella.importers.torch_archive import read_graph
@@ -53,7 +53,8 @@ def from_module(module: Any, input_shape: Sequence[int] | None = None) -> Networ
         check_size(prod(shape), "the model's input")
         dtype = _dtype(torch, ready)
         program = _exported(torch, ready, name, torch.randn((1, *shape), dtype=dtype, generator=torch.Generator().manual_seed(0)))
-        network, compared = _traced(program, name)
+        with naming_what_is_not_finite(lambda: _arrays(torch, [*ready.named_parameters(), *ready.named_buffers()])):
+            network, compared = _traced(program, name)
 
         def forward(point: Floats) -> Floats:
             value = torch.tensor(point, dtype=dtype)
@@ -99,7 +100,8 @@ def read_pt2(path: str | os.PathLike[str]) -> Network:
     name = place.name
     with reading(name, "a .pt2 archive"), _quiet(), torch.no_grad():
         graph = read_graph(place)
-        network, compared = trace(graph)
+        with naming_what_is_not_finite(lambda: _arrays(torch, graph.constants.items())):
+            network, compared = trace(graph)
         source = Source("pt2", name, graph.shape)
         try:
             return checked(network, source, _forward(torch, compared), tolerances=_tolerances(torch, graph))
@@ -130,8 +132,15 @@ def _ready(torch: Any, module: Any, name: str) -> Any:
         msg = f"{name}: is no torch.nn.Module{hint}"
         raise UnsupportedModel(msg)
     _check_module(torch, module, name)
+    # what pruning and older weight normalisation compute from parameters is part of a graph, and cannot be copied as it is
+    computed = {
+        id(value): value.detach().clone()
+        for part in module.modules()
+        for value in vars(part).values()
+        if _is_computed(torch, value)
+    }
     try:
-        ready = copy.deepcopy(module).eval().cpu()
+        ready = copy.deepcopy(module, computed).eval().cpu()
     except Exception as error:
         msg = f"{name}: cannot be copied ({first_line(error)}); pass a module without computed attributes or open resources"
         raise UnsupportedModel(msg) from error
@@ -139,8 +148,16 @@ def _ready(torch: Any, module: Any, name: str) -> Any:
     return ready.float() if any(tensor.element_size() < 4 for tensor in floating) else ready
 
 
+def _is_computed(torch: Any, value: Any) -> bool:
+    return torch.is_tensor(value) and not value.is_leaf
+
+
 def _tensors(module: Any) -> list[Any]:
     return [*module.parameters(), *module.buffers()]
+
+
+def _arrays(torch: Any, named: Iterable[tuple[str, Any]]) -> list[tuple[str, Floats]]:
+    return [(name, numbers(value)) for name, value in named if torch.is_tensor(value) and value.is_floating_point()]
 
 
 def _check_module(torch: Any, module: Any, name: str) -> None:
