@@ -55,6 +55,9 @@ if TYPE_CHECKING:
     from tessella.slicing import Slice, slice  # noqa: A004  a verb like the others
     from tessella.solvers import SCIP, Gurobi, HiGHS
     from tessella.stability import Stability, stability
+    from tessella.summarising.statistics import Statistic
+    from tessella.summarising.summarise import summarise
+    from tessella.summarising.summary import Distribution, Summary
     from tessella.tolerances import Tolerances
     from tessella.tracking import Tracker, track
     from tessella.upper import configuration_bound, empirical_bound, montufar_bound, raghu_bound
@@ -70,6 +73,7 @@ __all__ = [
     "Count",
     "CountProgress",
     "Counted",
+    "Distribution",
     "Domain",
     "DomainError",
     "DomainLike",
@@ -99,6 +103,8 @@ __all__ = [
     "SolverError",
     "Source",
     "Stability",
+    "Statistic",
+    "Summary",
     "TessellaError",
     "Tolerances",
     "Tracker",
@@ -129,6 +135,7 @@ __all__ = [
     "sample_regions",
     "slice",
     "stability",
+    "summarise",
     "track",
     "upper_bounds",
 ]
@@ -161,6 +168,9 @@ _NAMES = {
     "slicing": ("Slice", "slice"),
     "solvers": ("SCIP", "Gurobi", "HiGHS"),
     "stability": ("Stability", "stability"),
+    "summarising.statistics": ("Statistic",),
+    "summarising.summarise": ("summarise",),
+    "summarising.summary": ("Distribution", "Summary"),
     "tolerances": ("Tolerances",),
     "tracking": ("Tracker", "track"),
     "upper": ("configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound"),

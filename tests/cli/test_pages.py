@@ -50,6 +50,7 @@ def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
         "analyze model.onnx other.onnx --box 0,1",
         "report model.onnx --box 0,1 -o r.html",
         "plot model.onnx --box 0,1 -o r.svg",
+        "summarise model.onnx --box 0,0.2 --statistics active,spectral,decision --seconds 5",
         "graph model.onnx --box 0,0.3 --limit 100 -o r.graphml",
         "along model.onnx --path points.csv",
     ],

@@ -48,6 +48,9 @@ def count(network: tessella.Network, domain: tessella.Domain) -> int:
     assert around.complete
     together: tessella.Graph = tessella.graph(network, domain)
     assert together.regions == found.exact
+    summary: tessella.Summary = tessella.summarise(network, domain, [tessella.Statistic.ACTIVE, "volume"])
+    active: tessella.Distribution = summary.distribution("active")
+    assert active.mean.value <= network.relus
     return found.exact or 0
 
 

@@ -60,6 +60,7 @@ class Commands(TyperGroup):
         "upper",
         "stability",
         "compress",
+        "summarise",
         "graph",
         "local",
         "along",

@@ -1,11 +1,11 @@
-"""The commands that say how regions are made and lie together: `graph`."""
+"""The commands that say how regions are made and lie together: `graph` and `summarise`."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tessella
-from tessella.cli.groups import Printing, Reading, grouped
+from tessella.cli.groups import Printing, Reading, Sureness, grouped
 from tessella.cli.later import drawing
 from tessella.cli.options import Model, Seconds, check_least, check_output, end, titled
 from tessella.cli.pictures import app
@@ -14,6 +14,7 @@ from tessella.result import Status
 
 if TYPE_CHECKING:
     from tessella.listing.graph import Graph
+    from tessella.summarising.summary import Summary
 
 Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="List no more regions than this.", show_default=False)]
 
@@ -83,3 +84,93 @@ def _tell_graph(title: str, found: "Graph", output: str | None) -> None:
         )
     if output is not None:
         out.print(f"Written to {output}.")
+
+
+@app.command()
+@grouped
+def summarise(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    statistics: Annotated[
+        str | None,
+        typer.Option(
+            "--statistics",
+            metavar="NAMES",
+            help="Such as active,spectral,volume; by default all that there are: active, rank, spectral, frobenius, maximum, walls, radius, volume (or share), decision.",
+            show_default=False,
+        ),
+    ] = None,
+    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long.")] = 30.0,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", metavar="N", help="Draw so many regions if they cannot be listed in time.", show_default=False),
+    ] = None,
+    where: Where,
+    sureness: Sureness,
+    reading: Reading,
+    printing: Printing,
+) -> None:
+    """Find statistics over all regions: how steep, how large, how connected they are, and what a classifier decides there.
+
+    Exact where all regions can be listed in time; else of regions that are drawn uniformly, with intervals that hold together with the confidence.
+    The steepest region gives the Lipschitz constant.  Ctrl-C ends with what is known.
+
+    Examples
+    --------
+        tessella summarise model.onnx --box 0,0.3
+
+        tessella summarise model.onnx --box 0,1 --statistics active,spectral --seconds 10
+
+        tessella summarise model.onnx --box 0,1 --samples 500 --seed 1 --json
+    """
+    check_least(seed=sureness.seed)
+    if samples is not None:
+        check_least(1, samples=samples)
+    names = None if statistics is None else [name.strip() for name in statistics.split(",")]
+    network = reading.network(model)
+    domain = where.needed(network)
+    with drawing.progress_line("regions", shown=printing.shown) as tick:
+        found = tessella.summarise(
+            network,
+            domain,
+            names,
+            seconds=seconds,
+            samples=samples,
+            confidence=sureness.confidence,
+            rng=sureness.seed,
+            progress=tick,
+        )
+    if printing.as_json:
+        drawing.print_json({"model": model, **found.to_dict()})
+    elif printing.quiet:
+        for row in found.rows():
+            typer.echo(f"{row['statistic']} {row['mean'] if row['mean'] is not None else row['note']}")
+    else:
+        _tell_summary(titled(model, network, domain), found)
+    end(interrupted=found.status is Status.INTERRUPTED)
+
+
+_HEADS = (("statistic", False), ("mean", True), ("least", True), ("median", True), ("most", True), ("of", False), ("", False))
+
+
+def _tell_summary(title: str, found: "Summary") -> None:
+    """One line per statistic, and what else there is to say."""
+    many = (
+        f"all {found.regions:,} regions"
+        if found.listed
+        else "regions that were drawn"
+        if found.confidence < 1.0
+        else "some regions"
+    )
+    drawn = drawing.table(f"{title}, {many}", _HEADS)
+    for row in found.rows():
+        low, high = row["mean_low"], row["mean_high"]
+        interval = "" if low == high else f"mean between {low:.4g} and {high:.4g}"
+        numbers = ["-" if row[name] is None else f"{row[name]:.4g}" for name in ("mean", "smallest", "median", "largest")]
+        drawn.add_row(row["statistic"], *numbers, row["of"], row["note"] or interval)
+    out = drawing.console()
+    out.print(drawn)
+    out.print()
+    for line in found.notes():
+        out.print(line)
+    out.print(f"{found.seconds:.1f} s.")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from itertools import islice, repeat
 from typing import Any
 
 import numpy as np
@@ -121,7 +122,7 @@ def sample_regions(  # noqa: PLR0913  one keyword per option
     base = generator(rng).integers(2**63, size=2)
     known = stability or stability_to_go_on_with(network, domain, method=Method.LINEAR)
     if uniform:
-        return list(_drawn_evenly(known, int(n), int(base[1])))
+        return list(islice(drawn_evenly(known, int(base[1])), int(n)))
     return list(_drawn(known, int(n), int(base[0]), int(base[1]), executor))
 
 
@@ -138,19 +139,36 @@ def _maker(known: Stability) -> Callable[[bytes], Region]:
     return region
 
 
-def _drawn_evenly(known: Stability, n: int, base: int) -> Iterator[SampledRegion]:
+def _never() -> bool:
+    return False
+
+
+def drawn_evenly(known: Stability, base: int, late: Callable[[], bool] = _never) -> Iterator[SampledRegion]:
+    """Regions drawn with the same probability each, without an end but that it is late.
+
+    Parameters
+    ----------
+    known
+        The network, where, and which units are stable.
+    base
+        What seeds are made from.
+    late
+        Asked after each descent whether to end.
+    """
     region, tree = _maker(known), Tree.of(known)
     if not tree.units or not tree.domain.free_dim:
-        yield from [SampledRegion(region(bytes(tree.units)), 0.0)] * n
+        yield from repeat(SampledRegion(region(bytes(tree.units)), 0.0))
         return
     if not is_hopeful(tree, 0.0):
         msg = "uniform=True is for networks whose configuration_bound is below 2^120, with layers of at most 256 ReLUs; leave it out to draw regions with weights"
         raise OptionError(msg)
     sampler, number, last = Sampler(tree), 0, 0
     with single_threaded():
-        for _ in range(n):
+        while True:
             while (prefix := sampler.leaf(number, base)) is None:
                 number += 1
+                if late():
+                    return
                 if number - last > _PATIENCE:
                     msg = f"uniform=True: none of {_PATIENCE:,} descents reached a region; leave it out to draw regions with weights"
                     raise OptionError(msg)

@@ -1,12 +1,17 @@
-"""Patterns of all ReLUs of a network from those of the unstable ones, for many regions at once."""
+"""Patterns of all ReLUs, and affine maps, of many regions at once."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
-from tessella.network import Floats, Mask
+from tessella.domain import Domain
+from tessella.network import Floats, Mask, Network
 from tessella.partition.witness import Patterns, Witness
 from tessella.stability import Stability
 
 _ZERO = 1e-9  # of the size of a preactivation: what may be 0 all over a region, and is looked at exactly
+
+_CHUNK = 2**18  # numbers held while affine maps are composed
 
 
 def settled(known: Stability, decided: Mask, places: Floats) -> Mask:
@@ -48,3 +53,26 @@ def settled(known: Stability, decided: Mask, places: Floats) -> Mask:
     for number in np.flatnonzero(np.concatenate(small, axis=1)[:, doubtful].any(axis=1) | ~finite):
         whole[number] = witness.settled(whole[number])
     return whole
+
+
+def affine_maps(network: Network, domain: Domain, patterns: Mask) -> Iterator[Floats]:
+    """What the network is where its ReLUs have these patterns, of some regions at a time: matrices of the free inputs, with offsets in a last column."""
+    chunk = max(1, _CHUNK // (max(layer.units for layer in network.layers) * (domain.free_dim + 1)))
+    for first in range(0, len(patterns), chunk):
+        yield _composed(network, domain, patterns[first : first + chunk])
+
+
+def _composed(network: Network, domain: Domain, patterns: Mask) -> Floats:
+    free, count = domain.box.free, len(patterns)
+    start = np.vstack([np.eye(domain.dim)[free], np.where(free, 0.0, domain.box.lower)])
+    values, place = np.broadcast_to(start, (count, *start.shape)), 0
+    for number, layer in enumerate(network.layers):
+        if number == 0:
+            first = np.asarray(start @ layer.weight.T)
+            values = np.broadcast_to(first, (count, *first.shape)).copy()
+        else:
+            values = np.asarray(values.reshape(-1, layer.inputs) @ layer.weight.T).reshape(count, -1, layer.units)
+        values[:, -1] += layer.bias
+        values *= layer.factors(patterns[:, place : place + layer.relus])[:, None]
+        place += layer.relus
+    return np.swapaxes(values, 1, 2)

@@ -18,7 +18,7 @@ from tessella.domain import Domain, check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.kernel import meter
-from tessella.listing.patterns import settled
+from tessella.listing.patterns import affine_maps, settled
 from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
 from tessella.options import check_progress, check_whole
@@ -30,7 +30,6 @@ from tessella.vertices.outlines import Outlines
 from tessella.vertices.walker import Vertices
 
 _AT_ONCE = 4096  # regions that the walk writes down before it is asked for them
-_CHUNK = 2**18  # numbers held while affine maps are composed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,9 +122,7 @@ class Polygons(Answer):
         -------
         Matrices of shape (regions, outputs, free inputs) and offsets of shape (regions, outputs).
         """
-        widest = max(layer.units for layer in self.network.layers) * (self.dim + 1)
-        chunk = max(1, _CHUNK // widest)
-        parts = [_composed(self.network, self.domain, self.patterns[i : i + chunk]) for i in range(0, len(self), chunk)]
+        parts = [*affine_maps(self.network, self.domain, self.patterns)]
         maps = np.concatenate(parts)
         return np.ascontiguousarray(maps[:, :, :-1]), np.ascontiguousarray(maps[:, :, -1])
 
@@ -296,20 +293,3 @@ def _in_plane(corners: list[_Corner], borders: list[int], values: list[Fraction]
 def _between(one: _Corner, other: _Corner, here: Fraction, there: Fraction) -> _Corner:
     share = Fraction(here) / (here - there)
     return tuple(a + share * (b - a) for a, b in zip(one, other, strict=True))
-
-
-def _composed(network: Network, domain: Domain, patterns: Mask) -> Floats:
-    """Affine maps of the free inputs: matrices, and offsets in a last column."""
-    free, count = domain.box.free, len(patterns)
-    start = np.vstack([np.eye(domain.dim)[free], np.where(free, 0.0, domain.box.lower)])
-    values, place = np.broadcast_to(start, (count, *start.shape)), 0
-    for number, layer in enumerate(network.layers):
-        if number == 0:
-            first = np.asarray(start @ layer.weight.T)
-            values = np.broadcast_to(first, (count, *first.shape)).copy()
-        else:
-            values = np.asarray(values.reshape(-1, layer.inputs) @ layer.weight.T).reshape(count, -1, layer.units)
-        values[:, -1] += layer.bias
-        values *= layer.factors(patterns[:, place : place + layer.relus])[:, None]
-        place += layer.relus
-    return np.swapaxes(values, 1, 2)
