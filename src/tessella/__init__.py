@@ -176,7 +176,7 @@ _NAMES = {
     "upper": ("configuration_bound", "empirical_bound", "montufar_bound", "raghu_bound"),
 }
 _MODULE_OF = {name: module for module, names in _NAMES.items() for name in names}
-_PUBLIC_MODULES = frozenset({"formulation", "plot", "report", "solvers"})
+_PUBLIC_MODULES = frozenset({"formulation", "optimise", "plot", "report", "solvers"})
 _MODULES = _PUBLIC_MODULES | {"domain", "importers", "network", "preactivation", "result", "tightening", "tolerances", "upper"}
 
 

@@ -90,6 +90,15 @@ def test_sparse_weights_are_told(run, tmp_path):
     assert run("compress", tmp_path / "net.npz", "--box", "0,1", "-o", "smaller.npz")[2] == ""
 
 
+def test_bounds_of_all_units_become_a_file(run, tmp_path):
+    code, out, _ = run("stability", DIGITS, "--box", "0,1", "-q", "--bounds-out", tmp_path / "bounds.csv")
+    assert (code, out) == (0, "19\n")
+    head, *rows = (tmp_path / "bounds.csv").read_text().splitlines()
+    assert head == "layer,unit,kind,state,lower,upper,output_lower,output_upper"
+    assert len(rows) == 30
+    assert sum(",open," in row for row in rows) == 19
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -105,6 +114,7 @@ def test_sparse_weights_are_told(run, tmp_path):
         (("compress", DIGITS, "--box", "0,1", "-o", "net.npz", "--float32"), ".npz files keep double precision"),
         (("compress", DIGITS, "--box", "0,1", "--float32"), "--float32 says how a file is written"),
         (("compress", DIGITS, "--box", "0,1,2,3"), "--box"),
+        (("stability", DIGITS, "--box", "0,1", "--bounds-out", "b.txt"), "its name must end in .csv or .json"),
         (("export", DIGITS, "--box", "0,1", "-o", "net.onnx"), "--box goes with a .mps or .lp file"),
         (("export", DIGITS, "--box", "0,1", "-o", "net.mps", "--float32"), "--float32 goes with a network's file"),
     ],

@@ -62,7 +62,7 @@ while (text := completer.complete("tessella.", len(found))):
 print(json.dumps([dir(tessella), found]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    public = {*tessella.__all__, *ROOMS}
+    public = {*tessella.__all__, *ROOMS, "optimise"}
     shown, completed = json.loads(done.stdout)
     assert {name for name in shown if not name.startswith("__")} == public - {"__version__"}
     assert set(completed) == public - {"__version__"}

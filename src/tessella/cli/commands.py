@@ -10,6 +10,7 @@ from tessella.cli.forecasts import Forecast
 from tessella.cli.groups import Commands, Machines, Printing, Ranges, Reading, Sureness, grouped
 from tessella.cli.later import drawing, outputs, unions
 from tessella.cli.options import (
+    BoundsOut,
     CheckpointOption,
     CountMethodOption,
     Debug,
@@ -20,6 +21,7 @@ from tessella.cli.options import (
     SecondsPerUnit,
     UnitsOption,
     check_least,
+    check_output,
     end,
     refuse,
     titled,
@@ -193,6 +195,7 @@ def stability(  # noqa: PLR0913  one parameter per option
     ranges: Ranges,
     units: UnitsOption = Units.UNSTABLE,
     seconds: Seconds = None,
+    bounds_out: BoundsOut = None,
     machines: Machines,
     reading: Reading,
     printing: Printing,
@@ -212,10 +215,18 @@ def stability(  # noqa: PLR0913  one parameter per option
         tessella stability model.onnx --box 0,1 --units all
 
         tessella stability model.onnx --box 0,1 --json > stability.json
+
+        tessella stability model.onnx --box 0,1 --units all --bounds-out bounds.csv
     """
+    if bounds_out is not None:
+        check_output(bounds_out, (".csv", ".json"))
     network = reading.network(model)
     domain = where.needed(network)
     found = ranges.stability(network, domain, machines, shown=printing.shown, units=units, seconds=seconds)
+    if bounds_out is not None:
+        from tessella.optimise import plain  # noqa: PLC0415  loads numpy
+
+        plain.write(found, bounds_out)
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     elif printing.quiet:

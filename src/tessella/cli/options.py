@@ -100,6 +100,15 @@ UnitsOption = Annotated[
         help="Which units lp and milp tighten: unstable (ReLUs whose state is open), or all (linear and output units, too).",
     ),
 ]
+BoundsOut = Annotated[
+    str | None,
+    typer.Option(
+        "--bounds-out",
+        metavar="FILE",
+        help="Write the bounds of every unit to a .csv or .json file, for optimisers.",
+        show_default=False,
+    ),
+]
 SecondsPerUnit = Annotated[
     float, typer.Option("--seconds-per-unit", metavar="S", help="After this time a unit keeps what is proved so far.")
 ]

@@ -1,0 +1,105 @@
+"""Bounds for PySCIPOpt-ML: set on the variables of a network that ``pyscipopt_ml.add_predictor_constr`` added, before SCIP starts.
+
+PySCIPOpt-ML propagates the bounds of inputs through the layers by interval arithmetic while it adds them, and has no option for better ones.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tessella.optimise.neurons import Handed, Neurons, check_inputs, check_same, handed, package
+from tessella.stability import Stability
+
+
+class _Step(NamedTuple):
+    """An affine map, the variables before and behind its ReLU, and those that its ReLU needs."""
+
+    weight: Any
+    bias: Any
+    before: Any
+    behind: Any
+    extra: Any
+    binary: bool
+
+
+def add_bounds(constraint: Any, stability: Stability, *, trusted: bool = False) -> Handed:
+    """Set proved bounds on all neurons of a network in a SCIP model.
+
+    Parameters
+    ----------
+    constraint
+        What ``pyscipopt_ml.add_predictor_constr`` returned, of a network of dense layers and ReLUs, with either of its formulations ("sos" or "bigm").
+    stability, trusted
+        As in `tessella.optimise.gurobi_ml.add_bounds`.
+
+    Returns
+    -------
+    How many units' bounds were set, and how many of these are stable.
+
+    Examples
+    --------
+    Where PySCIPOpt-ML is installed::
+
+        added = pyscipopt_ml.add_predictor_constr(scip, module, x, y, formulation="bigm")
+        tessella.optimise.pyscipopt_ml.add_bounds(added, tessella.stability(module, (0, 1), units="all"))
+    """
+    package("pyscipopt-ml", "pyscipopt_ml")
+    scip = constraint.scip_model
+    for row in np.asarray(constraint.input, dtype=object).reshape(-1, constraint.input.shape[-1]):
+        ends = np.array([[_end(scip, one.getLbOriginal()), _end(scip, one.getUbOriginal())] for one in row])
+        check_inputs(stability, ends[:, 0], ends[:, 1], trusted=trusted)
+    steps = _steps(constraint)
+    known = check_same(
+        stability,
+        [np.asarray(step.weight).T for step in steps],
+        [step.bias for step in steps],
+        [step.behind is not None for step in steps],
+        "PySCIPOpt-ML",
+    )
+    last = [step for number, step in enumerate(steps) if step.behind is not None or number == len(steps) - 1]
+    for step, layer in zip(last, known, strict=True):
+        _set(scip, step, layer)
+    return handed(known)
+
+
+def _end(scip: Any, value: float) -> float:
+    """A bound, infinite if SCIP takes it for that."""
+    return float(np.copysign(np.inf, value)) if scip.isInfinity(abs(value)) else value
+
+
+def _steps(constraint: Any) -> list[_Step]:
+    found = list[_Step]()
+    for layer in constraint:
+        relu = layer.activation == "relu"
+        extra = layer._created_vars[0] if relu and layer._created_vars else None  # noqa: SLF001  nothing else names them
+        binary = layer.formulation == "bigm"
+        if not hasattr(layer, "coefs"):
+            found[-1] = found[-1]._replace(behind=layer.output, extra=extra, binary=binary)
+        elif relu:
+            found.append(_Step(layer.coefs, layer.intercept, None, layer.output, extra, binary))
+        else:
+            found.append(_Step(layer.coefs, layer.intercept, layer.output, None, None, binary))
+    return found
+
+
+def _set(scip: Any, step: _Step, known: Neurons) -> None:
+    if step.before is not None:
+        _bound(scip, step.before, known.lower, known.upper)
+    if step.behind is None:
+        return
+    _bound(scip, step.behind, known.least, known.most)
+    if step.extra is None:
+        return
+    if step.binary:
+        _bound(scip, step.extra, np.where(known.active, 1.0, 0.0), np.where(known.inactive, 0.0, 1.0))
+    else:  # the negative part
+        _bound(scip, step.extra, np.maximum(-known.upper, 0.0), np.maximum(-known.lower, 0.0))
+
+
+def _bound(scip: Any, variables: Any, low: Any, high: Any) -> None:
+    for index in np.ndindex(*variables.shape):
+        one, unit = variables[index], index[-1]
+        if low[unit] > one.getLbOriginal():
+            scip.chgVarLb(one, float(low[unit]))
+        if high[unit] < one.getUbOriginal():
+            scip.chgVarUb(one, float(high[unit]))
