@@ -33,6 +33,12 @@ def test_proofs_come_first():
     assert verdict(known(5, 10), known(10, 20))[0] is Verdict.UNDECIDED
 
 
+def test_a_pair_says_its_verdict_in_plain_words():
+    (pair,) = rank({"a": known(11, 20), "b": known(5, 10)}).comparisons
+    assert [type(value) for value in pair.to_dict().values()] == [str, str, str, type(None)]
+    assert pair.to_dict()["verdict"] == "proved"
+
+
 def test_probable_bounds_stand_against_proved_ones():
     found = rank({"a": known(5, 99, probable=30, mean=40), "b": known(5, 20, probable=6, mean=7)})
     assert found.comparisons[0].verdict is Verdict.PROBABLE

@@ -51,7 +51,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {"more": self.more, "fewer": self.fewer, "verdict": self.verdict, "p_value": self.p_value}
+        return {"more": self.more, "fewer": self.fewer, "verdict": str(self.verdict), "p_value": self.p_value}
 
 
 @dataclass(frozen=True, slots=True)
