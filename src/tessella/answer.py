@@ -191,7 +191,8 @@ def _value(hint: Any, value: Any, what: str) -> Any:
     """A plain value as the type that a field has."""
     origin, kinds = get_origin(hint), [kind for kind in get_args(hint) if kind is not type(None)]
     if origin in {Union, UnionType}:
-        types = tuple(get_origin(kind) or kind for kind in kinds)
+        plain_types = (get_origin(kind) or kind for kind in kinds)
+        types = tuple(kind for kind in plain_types if isinstance(kind, type))  # NDArray is a name for a type from numpy 2.5 on
         return value if value is None or isinstance(value, types) else _value(kinds[0], value, what)
     if origin is tuple:
         return tuple(_value(kinds[0], one, what) for one in _list(value, what))

@@ -69,7 +69,7 @@ def test_closed_streams_are_not_taken_by_files(model, tmp_path):
     [
         ("net.mps", ["export", "--box", "0,1", "--method", "linear"], 300),
         ("plane.png", ["plot", "--slice", "0,1"], 300),
-        ("page.html", ["report", "--seconds", "0.5"], 30_000),  # an analysis keeps files of its own
+        ("page.html", ["report", "--seconds", "0.5"], 300),
     ],
 )
 def test_where_the_disk_ends_no_file_is_left_and_the_line_says_what_to_do(run, model, tmp_path, output, command, most):

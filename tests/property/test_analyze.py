@@ -10,7 +10,7 @@ import tessella
 from helpers.brute_force import count_regions
 from helpers.here import Here
 from helpers.odd_networks import random_case
-from tessella.analysis import plan
+from tessella.analysis import plan, turns
 from tessella.counting.count import Count
 from tessella.counting.meeting import meeting_units
 from tessella.partition.tree import Tree
@@ -40,7 +40,7 @@ def test_the_bracket_holds_the_count_where_it_ends_early(case, mipbound):
         return Count(network, domain, 1, 2**network.relus, seconds=0.01, status="time limit", share=0.0)
 
     exact = brute_force(case)
-    with patch.object(plan, "count", stopped), patch.object(plan, "EstimatingProcess", Here):
+    with patch.object(turns, "count", stopped), patch.object(plan, "EstimatingProcess", Here):
         found = tessella.analyze(case.network, case.domain, seconds=2.0, workers=1, mipbound=mipbound)
     assert 1 <= found.proved_lower <= exact <= found.upper
     assert found.proved_lower <= found.probable_lower <= found.upper

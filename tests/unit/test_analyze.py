@@ -4,18 +4,21 @@ import itertools
 import json
 import re
 import signal
+import tempfile
 import threading
 import time
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
 import tessella
+from helpers.full_disk import small_files
 from helpers.here import Here, SlowHere
-from tessella.analysis import plan
+from tessella.analysis import plan, turns
 from tessella.analysis.estimating_elsewhere import EstimatingElsewhere
 from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.result import Analysis, Step
@@ -119,7 +122,7 @@ def test_mipbound_is_run_when_asked_and_shares_what_may_go_wrong(monkeypatch):
     def stopped(network, domain, **_):
         return Count(network, domain, 1, 2**network.relus, seconds=0.01, status="time limit", share=0.0)
 
-    monkeypatch.setattr(plan, "count", stopped)
+    monkeypatch.setattr(turns, "count", stopped)
     monkeypatch.setattr(plan, "EstimatingProcess", Here)
     net = network(4, 6, 5, 2)
     found = tessella.analyze(net, cube(4), seconds=30.0, mipbound=True)
@@ -237,7 +240,7 @@ def test_elsewhere_and_here_say_the_same(large):
 
 
 def test_a_count_goes_on_where_the_estimate_says_that_it_ends(monkeypatch):
-    real, calls = plan.count, []
+    real, calls = turns.count, []
 
     def slow_at_first(network, domain, **options):
         if "checkpoint" not in options:  # it only loads code
@@ -248,7 +251,7 @@ def test_a_count_goes_on_where_the_estimate_says_that_it_ends(monkeypatch):
             return Count(network, domain, 5, 10**6, seconds=0.1, status="time limit", share=0.1)
         return real(network, domain, **options)
 
-    monkeypatch.setattr(plan, "count", slow_at_first)
+    monkeypatch.setattr(turns, "count", slow_at_first)
     monkeypatch.setattr(plan, "EstimatingProcess", SlowHere)
     net = network(2, 5, 4, 1)
     found = tessella.analyze(net, cube(2), seconds=10.0)
@@ -365,13 +368,13 @@ def test_steps_are_plain_values():
     ],
 )
 def test_a_trial_that_had_no_time_is_no_forecast_of_ages(seen, power, least, most):
-    counting = object.__new__(plan.Counting)
+    counting = turns.Counting(None, None, Path("count.db"))
     counting._seen = seen
     assert least < counting.foreseen(power) <= most
 
 
 def test_an_estimate_below_what_was_counted_is_no_forecast():
-    counting = object.__new__(plan.Counting)
+    counting = turns.Counting(None, None, Path("count.db"))
     counting._seen = [(0.0, 1), (1.0, 2_000)]
     assert counting.foreseen(10.9) is None
     assert counting.foreseen(-np.inf) is None
@@ -394,3 +397,16 @@ def test_what_is_loaded_before_the_clock_goes_on_is_what_counts(shape, inequalit
     before, walker = compile_seconds(), schedule.walker_for(tree)
     walker.advance([Node()], 0.0, Stop())
     assert compile_seconds() == before
+
+
+@pytest.mark.parametrize("folder", ["full", "none"])
+def test_where_no_temporary_file_can_be_written_counts_begin_anew(tmp_path, monkeypatch, folder):
+    """Compiled code and models are elsewhere; what is found does not depend on it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path if folder == "full" else tmp_path / "gone"))
+    rng = np.random.default_rng(0)
+    net = tessella.load([(rng.normal(size=(12, 3)), rng.normal(size=12)), (rng.normal(size=(12, 12)), rng.normal(size=12))])
+    with small_files(300):
+        found = tessella.analyze(net, (-1, 1), seconds=5.0)
+    assert found.exact == tessella.count(net, (-1, 1)).exact
+    assert ("TMPDIR" in found.choices) == (folder == "full")
+    assert list(tmp_path.iterdir()) == []

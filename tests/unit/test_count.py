@@ -184,6 +184,7 @@ def test_ctrl_c_is_an_answer_and_work_under_way_is_kept(monkeypatch):
             found = super().advance(nodes, seconds, stop)
             if len(found.open) > 2 and not Pressing.pressed:
                 Pressing.pressed = True
+                time.sleep(0.1)  # who waits for the workers knows of all of them now
                 os.kill(os.getpid(), signal.SIGINT)
                 while not stop.asked:
                     time.sleep(0.001)

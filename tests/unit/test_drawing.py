@@ -35,7 +35,16 @@ def test_the_same_of_a_table_that_stays():
 
 
 @pytest.mark.parametrize(
-    ("share", "words"), [(0.0012, "0.12 %"), (0.5, "50 %"), (0.994, "99 %"), (0.9999, "99 %"), (1.0, "99 %")]
+    ("share", "words"),
+    [
+        (0.0012, "0.12 %"),
+        (0.5, "50 %"),
+        (0.994, "99 %"),
+        (0.9999, "99 %"),
+        (1.0, "99 %"),
+        (4e-10, "less than 0.01 %"),
+        (0.0, "0 %"),
+    ],
 )
 def test_a_tree_that_is_not_done_is_never_done(share, words):
     assert drawing._part(share) == words

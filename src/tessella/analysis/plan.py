@@ -11,8 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import numpy as np
@@ -23,10 +21,10 @@ from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.memory import format_size, memory_to_walk
 from tessella.analysis.result import Analysis
 from tessella.analysis.session import Session
+from tessella.analysis.turns import Counting, check_lost, place_between_turns
 from tessella.bounding import upper_bounds
-from tessella.counting.count import Count, CountProgress, count
 from tessella.counting.meeting import meeting_units
-from tessella.counting.schedule import TooLarge, prepare
+from tessella.counting.schedule import prepare
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError, TessellaError, WorkerLost
 from tessella.estimating.estimate import FUNCTIONS, Estimate, EstimateProgress
@@ -53,7 +51,6 @@ _TRIAL, _GLANCE = (
 _SHARPEN, _POLISH = 0.2, 0.05  # for tighter bounds of units: where nothing else matters more, and where there are many units
 _FEW_INPUTS, _MOST_UNITS = 6, 1000  # where counting is by vertices; where it is not, units beyond which it is hopeless
 _MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
-_TELLING, _MODERATE = 100, 1000.0  # regions from which on a trial tells the speed of counting; what is assumed before, a second
 _SLOWER = 1.3  # how much longer than foreseen a count may take
 _MIPBOUND = 0.4  # part of the time that is left
 _PARITY = 5  # units in a parity constraint
@@ -166,8 +163,8 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
     elif session.executor is not None:
         with session.off_the_clock("the workers"):
             everywhere(_prepare_there, (Tree.of(_known(session)),), session.executor, session.seconds)
-    with TemporaryDirectory(prefix="tessella-", ignore_cleanup_errors=True) as folder:
-        counting = Counting(session, Path(folder) / "count.db")
+    with place_between_turns() as file:
+        counting = Counting(session, _known(session), file)
         if _is_countable(session) and counting.go(
             _TRIAL * session.seconds, "small networks end here; else it tells how fast counting is"
         ):
@@ -218,69 +215,6 @@ def _bound(session: Session, known: Stability, why: str) -> None:
         found.append(f"at most {format_count(bounds.best, Side.UPPER)}")
         if not first and bounds.best >= before:
             found.append("no better than before")
-
-
-class Counting:
-    """A count that can go on where it stood.
-
-    Parameters
-    ----------
-    session
-        The analysis.
-    file
-        Where the count keeps what is finished.
-    """
-
-    def __init__(self, session: Session, file: Path) -> None:
-        """With the units as they are known now: what is finished belongs to these."""
-        self._session, self._file, self._known = session, file, _known(session)
-        self._seen = [(0.0, 1)]
-
-    def go(self, seconds: float, why: str) -> bool:
-        """Count for some time; whether the count is exact now."""
-        session = self._session
-        network, domain = session.standing.network, session.standing.domain
-        if session.executor is None:
-            with session.off_the_clock("the counter"):
-                prepare(Tree.of(self._known))
-        spent = session.standing.count.seconds if session.standing.count else 0.0
-
-        def told(now: CountProgress) -> None:
-            self._seen.append((now.seconds, now.lower))
-            session.know(proved_lower=now.lower, upper=now.upper)
-
-        with session.step("count", why) as found:
-            try:
-                given: dict[str, Any] = {"seconds": max(seconds, 1e-3), "workers": session.workers, "memory": session.memory}
-                given |= {"executor": session.executor, "checkpoint": self._file, "progress": told, "stability": self._known}
-                done = count(network, domain, **given)
-            except TooLarge as error:
-                found.append(str(error))
-                return False
-            session.know(proved_lower=done.lower, upper=done.upper, count=done)
-            found.append(f"{_counted(done)} in {format_duration(done.seconds - spent)}")
-        _check_lost(done)
-        return session.standing.exact is not None
-
-    def foreseen(self, power: float) -> float | None:
-        """How many seconds it would still take to count 2**power regions, at the speed of the last half or a little more: it is slower at first.
-
-        None where nobody knows: if no more are said to be there than were counted already, and yet it did not end.
-
-        What was counted is told in steps, so less than half would sometimes hold two steps and sometimes none.
-
-        On a busy machine the trial may have had no time at all; where it counted next to nothing, a moderate speed is assumed.
-        """
-        seconds, regions = self._seen[-1]
-        if power <= math.log2(regions):
-            return None
-        then, before = next((pair for pair in reversed(self._seen) if pair[0] <= seconds / 2.0), self._seen[0])
-        speed = max((regions - before) / max(seconds - then, 1e-9), regions / max(seconds, 1e-9))
-        speed = max(speed, _MODERATE) if regions < _TELLING else speed
-        exponent = power - math.log2(speed)
-        if exponent >= 1000.0:
-            return math.inf
-        return 2.0**exponent - regions / speed
 
 
 def _meet(session: Session) -> None:
@@ -343,7 +277,7 @@ class Estimating:
             finally:
                 found.append(_estimated(self._last))
         if ended is not None:
-            _check_lost(ended)
+            check_lost(ended)
 
     def _take(self, now: Estimate) -> None:
         self._last = now
@@ -450,13 +384,6 @@ def _mipbound(session: Session, why: str) -> None:
         found.append(f"{done.repetitions} of {repetitions} repetitions; {words}")
 
 
-def _check_lost(found: Count | Estimate) -> None:
-    """End the analysis where nobody works any more; why is in the log."""
-    if found.status is Status.LOST:
-        msg = "the executor cannot go on"
-        raise WorkerLost(msg)
-
-
 def _prepare_there(tree: Tree) -> None:
     """Load what workers will call."""
     prepare(tree)
@@ -472,12 +399,6 @@ def _units(known: Stability) -> str:
     total, late = known.totals(), known.bounds.unproved
     words = f"{known.bounds.method}: {total['unstable']:,} of {known.network.relus:,} units unstable"
     return words + (f", {late:,} cut short" if late else "")
-
-
-def _counted(done: Count) -> str:
-    if done.exact is not None:
-        return f"exactly {format_count(done.exact)}"
-    return f"at least {format_count(done.lower, Side.LOWER)}"
 
 
 def _estimated(done: Estimate) -> str:

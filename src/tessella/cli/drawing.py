@@ -209,7 +209,7 @@ def print_count(title: str, found: Count, *, quiet: bool) -> None:
 
 def _how(found: Count) -> str:
     """What it took, in one line."""
-    proved = "Both are proved" + (f"; about {_part(found.share)} of the tree is done" if found.share else "")
+    proved = "Both are proved" + (f"; {_part(found.share, 'about ')} of the tree is done" if found.share else "")
     if found.status is Status.FINISHED:
         proved = "Proved" if found.proved else "The first is proved; that there are no more is the solver's word"
     tests = f"{found.tests:,} tests, " if found.tests else ""
@@ -389,9 +389,9 @@ def _standing(title: str, now: CountProgress) -> Table:
     return drawn
 
 
-def _part(share: float) -> str:
-    """How much of a tree is done that is not done yet: never all of it."""
-    return format_share(min(share, 0.99))
+def _part(share: float, before: str = "") -> str:
+    """How much of a tree is done that is not done yet: never all of it; what is next to nothing is not said in powers of ten."""
+    return "less than 0.01 %" if 0.0 < share < 1e-4 else before + format_share(min(share, 0.99))
 
 
 def live_estimate(title: str, *, shown: bool) -> AbstractContextManager[Callable[[EstimateProgress], None] | None]:

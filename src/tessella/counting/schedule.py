@@ -248,6 +248,7 @@ class Run:
     _torn: bool = False
     _beside: Beside | None = None
     _started: float = 0.0
+    _given: Task | None = None
 
     def go(self, saved: Saved, workforce: Workforce) -> None:
         """Work off what is left, in threads of this process or in an executor; Ctrl-C ends it early, or the loss of an executor that brought something."""
@@ -290,7 +291,8 @@ class Run:
                 later = f"; the same call goes on from {self.checkpoint.path}" if self.checkpoint else ""
                 raise WorkerLost(self.lost + later) from error
         finally:
-            for task in pending.labels:
+            # Ctrl-C may come after a thread has begun what it was given, and before it is among those that are waited for
+            for task in [*pending.labels, *([self._given] if self._given else [])]:
                 task.stop.asked = True
             pending.cancel()
 
@@ -304,7 +306,7 @@ class Run:
                 task = Task((), (), min(_SLICE, self.deadline - now), Stop(), now)
                 pending.submit(task, self._beside.work, task.seconds, task.stop)
                 continue
-            task = self._next(now, pending.labels, workers, afar=here is None)
+            task = self._given = self._next(now, pending.labels, workers, afar=here is None)
             if here:
                 pending.submit(task, here.work, self._key, self.tree, task)
             else:
