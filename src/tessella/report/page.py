@@ -102,7 +102,7 @@ def page(found: Analysis | Ranking, *, shown: Shown = None, provenance: Past = N
     >>> import tessella
     >>> from tessella import report
     >>> net = tessella.load([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
-    >>> text = report.page(tessella.analyze(net, tessella.Box(-1, 1, dim=2), seconds=5))
+    >>> text = report.page(tessella.analyze(net, tessella.Box(-1, 1, dim=2), seconds=60))
     >>> "exactly 4" in text, "http://" in text.replace("http://www.w3.org/2000/svg", "")
     (True, False)
     """
