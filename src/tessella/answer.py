@@ -17,7 +17,7 @@ from tessella._version import __version__
 from tessella.domain import Box, Domain, Polytope
 from tessella.errors import FileError, NetworkError, TessellaError
 from tessella.network import Mask, Network, Outline
-from tessella.result import SCHEMA, Counted, Result, check_schema, decode_int, from_text
+from tessella.result import SCHEMA, Counted, Result, check_schema, decode_int, from_text, told_apart
 
 Kind = TypeVar("Kind")
 _PAST = ("schema", "tessella", "network", "domain", "counted")  # what a part of an answer shares with the whole
@@ -141,6 +141,10 @@ class Answer(Result):
     """What is known of a network on a domain."""
 
     __slots__ = ()
+
+    def _told_apart(self) -> str:
+        network = getattr(self, "network", None)
+        return told_apart(network.counted) if isinstance(network, (Network, NamedNetwork)) else ""
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any], *, network: Network | None = None) -> Self:

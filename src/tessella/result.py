@@ -34,6 +34,17 @@ class Counted(StrEnum):
     SOLUTIONS = "solutions on the binary variables"
 
 
+def told_apart(counted: Counted) -> str:
+    """What readers must know of the regions that are counted; nothing where they are the usual ones.
+
+    Examples
+    --------
+    >>> told_apart(Counted.REGIONS), told_apart(Counted.COMPARISONS)[:48]
+    ('', 'What is counted: full-dimensional regions, told ')
+    """
+    return f"What is counted: {counted}, also where the same value wins." if counted is Counted.COMPARISONS else ""
+
+
 class Status(StrEnum):
     """Where a run stands, or why it ended."""
 
@@ -67,6 +78,10 @@ class Shown(ABC):
         """What a notebook shows below the table."""
         return ""
 
+    def _told_apart(self) -> str:
+        """What must be known of what is counted, below that."""
+        return ""
+
     def to_frame(self) -> Any:
         """The rows as a pandas data frame; pandas must be installed."""
         return tables.data_frame(self.rows())
@@ -74,7 +89,7 @@ class Shown(ABC):
     def _repr_html_(self) -> str:
         """What notebooks show."""
         rows, more = tables.first_rows(self.rows())
-        note = f"{more} {self._note()}".strip()
+        note = " ".join(text for text in (more, self._note(), self._told_apart()) if text)
         return tables.notebook_html(self._title(), rows, [shown(row) for row in rows], note)
 
 

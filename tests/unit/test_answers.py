@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tessella
+from helpers.onnx_models import model, node
 from tessella.preactivation import PreactivationBounds
 from tessella.tracking import Record
 
@@ -244,3 +245,27 @@ def test_a_data_frame_says_what_to_install(monkeypatch):
 def test_a_record_of_training_comes_back():
     record = tessella.track(LAYERS, SQUARE, probes=10).step()
     assert Record.from_json(record.to_json()) == record
+
+
+def test_notebooks_say_what_is_counted_where_maxima_have_more_than_two_values():
+    rng = np.random.default_rng(0)
+    nodes = [node("Gemm", "xw", "v"), node("MaxPool", "u", kernel_shape=[3])]
+    nodes.insert(1, node("Reshape", "vs", "u"))
+    net = tessella.load(model(nodes, (1, 2), {"w": rng.normal(size=(2, 6)), "s": np.array([1, 1, 6])}))
+    box = tessella.Box(-1, 1, dim=2)
+    found = tessella.analyze(net, box, seconds=2)
+    for answer in (
+        tessella.count(net, box),
+        tessella.estimate(net, box, probes=2),
+        tessella.upper_bounds(net, box),
+        tessella.stability(net, box),
+        tessella.polygons(net, box),
+        tessella.mipbound(net, box, repetitions=1, confidence=0.4),
+        next(tessella.regions(net, box)),
+        found,
+        tessella.rank({"pooled": found, "again": found}),
+    ):
+        page = answer._repr_html_()
+        assert "told apart by every comparison of their maxima" in page, answer
+    plain = tessella.load([([[1.0, 2.0]], [0.5]), ([[1.0]], [0.0])])
+    assert "comparison" not in tessella.count(plain, box)._repr_html_()

@@ -17,7 +17,7 @@ from tessella.answer import made
 from tessella.errors import FileError, OptionError, TessellaError
 from tessella.network import Network
 from tessella.options import check_probability
-from tessella.result import SCHEMA, Result, check_schema, format_confidence, from_text
+from tessella.result import SCHEMA, Result, check_schema, format_confidence, from_text, told_apart
 
 
 class Verdict(StrEnum):
@@ -132,6 +132,10 @@ class Ranking(Result):
 
     def _note(self) -> str:
         return f"All probable bounds hold at once with {format_confidence(self.confidence)} confidence."
+
+    def _told_apart(self) -> str:
+        compared = {name: each.network.counted for name, each in self.analyses.items() if told_apart(each.network.counted)}
+        return " ".join(f"{name}: {told_apart(counted)}" for name, counted in compared.items())
 
     def _record(self) -> dict[str, Any]:
         return {

@@ -11,7 +11,7 @@ import tessella
 from tessella.errors import OptionError
 from tessella.files import unwritable
 from tessella.methods import CountMethod, Method, Units
-from tessella.result import Counted
+from tessella.result import told_apart
 
 if TYPE_CHECKING:
     from tessella.domain import Domain
@@ -203,8 +203,8 @@ def read_network(
     network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output, inputs=fixed)
     for text in network.source.notes if network.source else ():
         note(text)
-    if network.counted is not Counted.REGIONS:
-        note(f"what is counted: {network.counted}, also where the same value wins")
+    if text := told_apart(network.counted):
+        note(text[0].lower() + text[1:].rstrip("."))
     return network
 
 

@@ -23,7 +23,7 @@ from tessella.errors import FileError, OptionError
 from tessella.files import writing
 from tessella.report import pictures
 from tessella.report.explorer import Explorer, explore, record
-from tessella.result import Counted, Side, Status, format_confidence, format_count, format_duration, format_estimate, shown
+from tessella.result import Side, Status, format_confidence, format_count, format_duration, format_estimate, shown, told_apart
 from tessella.tables import html_table, marked_up
 
 
@@ -245,8 +245,7 @@ def _with_slice(found: Analysis, explorer: Explorer) -> Analysis:
 
 
 def _answer(found: Analysis) -> str:
-    counted = found.network.counted
-    compared = "" if counted is Counted.REGIONS else f" What is counted: {counted}, also where the same value wins."
+    compared = f" {told_apart(found.network.counted)}".rstrip()
     if found.exact is not None:
         plural = "" if found.exact == 1 else "s"
         return f"Exactly <strong>{_number(found.exact, Side.EXACT)}</strong> linear region{plural}, proved.{compared}"
