@@ -14,6 +14,7 @@ def two_inputs(tmp_path):
     proto.graph.input.append(helper.make_tensor_value_info("z", TensorProto.DOUBLE, (1, 4)))
     save(proto, tmp_path / "m.onnx")
     np.save(tmp_path / "mask.npy", np.array([1, 0, 1, 1]))
+    np.save(tmp_path / "nan.npy", np.array([1, 0, np.nan, 1]))
     return tmp_path
 
 
@@ -34,6 +35,8 @@ def test_an_input_is_fixed_from_a_file(run, two_inputs):
         ("z=none.npy", "no such file"),
         ("q=mask.npy", "no input 'q'"),
         ("z=m.onnx", "no .npy file"),
+        ("z=nan.npy", "the array to fix input 'z' holds nan"),
+        ("=mask.npy", "a name and a file"),
     ],
 )
 def test_what_is_no_input_gets_one_line(run, two_inputs, text, words):
@@ -41,6 +44,13 @@ def test_what_is_no_input_gets_one_line(run, two_inputs, text, words):
     assert done.code == 2
     assert words in done.err
     assert done.err.count("\n") == 1
+
+
+def test_an_input_is_fixed_once(run, two_inputs):
+    text = f"z={two_inputs}/mask.npy"
+    done = run("show", two_inputs / "m.onnx", "--input", text, "--input", text)
+    assert (done.code, done.err) == (2, "tessella: error: --input fixes 'z' 2 times; give it one array\n")
+    assert "a name and a file" in run("show", two_inputs / "m.onnx", "--input", "z=").err
 
 
 def test_what_is_counted_is_said_where_maxima_have_more_than_two_values(run, tmp_path):

@@ -233,3 +233,11 @@ def test_ends_may_be_far_out(far):
         (Box([far, far], [np.inf, np.inf]), 2),
     ):
         assert tessella.count(net, box).exact == len(list(tessella.regions(net, box))) == regions
+
+
+def test_weights_whose_products_overflow_are_counted():
+    """Warnings are errors here; the numbers are those of `helpers.brute_force_anywhere`."""
+    for seed, regions in enumerate((30, 21, 22, 24)):
+        rng = np.random.default_rng(seed)
+        pairs = [(rng.normal(size=(units, inputs)) * 1e200, rng.normal(size=units)) for units, inputs in ((4, 2), (3, 4))]
+        assert tessella.count(Network.from_arrays(pairs, relu_output=True), SPACE).exact == regions

@@ -199,7 +199,7 @@ def read_network(
 ) -> "Network":
     """Load the model that was named, and tell what a reader should know of it."""
     shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
-    fixed = dict(map(_fixed_input, inputs)) if inputs else None
+    fixed = _fixed_inputs(inputs) if inputs else None
     network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output, inputs=fixed)
     for text in network.source.notes if network.source else ():
         note(text)
@@ -208,12 +208,21 @@ def read_network(
     return network
 
 
+def _fixed_inputs(texts: list[str]) -> "dict[str, Floats]":
+    pairs = list(map(_fixed_input, texts))
+    names = [name for name, _ in pairs]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        msg = f"--input fixes {twice!r} {names.count(twice)} times; give it one array"
+        raise OptionError(msg)
+    return dict(pairs)
+
+
 def _fixed_input(text: str) -> "tuple[str, Floats]":
     """An input's name and its array, as in NAME=FILE; a name may hold an equals sign itself."""
     from tessella.importers.points import read_array  # noqa: PLC0415  loads numpy
 
     name, equals, path = text.rpartition("=")
-    if not equals or not name:
+    if not equals or not name or not path:
         msg = f"--input takes a name and a file, such as --input mask=mask.npy; got {text!r}"
         raise OptionError(msg)
     return name, read_array(path)

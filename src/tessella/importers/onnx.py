@@ -192,6 +192,9 @@ def _fixed(entry: "ValueInfoProto", value: npt.ArrayLike) -> Array:
     if (array.size != known and -1 not in shape) or array.size % known or array.dtype.kind not in "biuf":
         msg = f"input {entry.name!r} has shape {_written([size if size > 0 else None for size in stated])}; the array to fix it is {array.dtype} of shape {array.shape}"
         raise UnsupportedModel(msg)
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        msg = f"the array to fix input {entry.name!r} holds nan; give numbers"
+        raise UnsupportedModel(msg)
     return array.reshape(shape).astype(tensor_dtype_to_np_dtype(kind.elem_type))
 
 

@@ -93,9 +93,10 @@ def _twins(tree: Tree, orders: "list[np.ndarray]", width: int) -> np.ndarray:
 def is_moderate(layers: Layers, first: Floats) -> bool:
     """Whether no row can become so large that its square overflows."""
     size = norm(first)
-    for growth, bias in zip(layers.growth[1:], layers.biases[1:], strict=True):
-        size = max(1.0, size) * max(1.0, growth) + norm(bias)
-    return size < MODERATE
+    with np.errstate(over="ignore"):  # infinity is not moderate
+        for growth, bias in zip(layers.growth[1:], layers.biases[1:], strict=True):
+            size = max(1.0, size) * max(1.0, growth) + norm(bias)
+    return bool(size < MODERATE)
 
 
 def norm(values: Floats) -> float:
