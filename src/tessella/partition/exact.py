@@ -112,6 +112,11 @@ class Exact:
                 found += [(number, row) for row in rows.numbers.tolist()]
         return found
 
+    def units(self, number: int, prefix: bytes) -> Affine:
+        """The preactivations of a layer's ReLUs below the decisions on all layers before it, and perhaps more."""
+        affine = self._level(number, prefix[: self._starts[number]]).affine
+        return Affine(affine.numbers[self._layers[number].rectified], affine.exponent)
+
     def sides(self, prefix: bytes) -> "Sides | None":
         """The sides of a region, given by all its decisions; None if one of them has no interior."""
         if self._walls is None:

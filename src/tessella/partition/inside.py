@@ -65,6 +65,22 @@ class _Stop(NamedTuple):
     gain: int
 
 
+class Settled(NamedTuple):
+    """A point of the cube where all rows are positive, or multipliers of the rows, whose combination is nowhere positive."""
+
+    point: Point | None
+    multipliers: Integers | None
+
+
+def settled(rows: Rows) -> Settled:
+    """The same as `point_inside`, with multipliers where there is no point; there must be a row."""
+    _, multipliers, basis = _guess(rows.floats)
+    whole = _objects(np.rint(multipliers * _GRID)) * (rows.scales.max() // rows.scales)
+    if whole.any() and _combined(rows, whole).most <= 0:
+        return Settled(None, whole)
+    return _settle(rows, basis)
+
+
 def point_inside(rows: Rows) -> Point | None:
     """A point of the closed cube where all rows are positive; None if there is none."""
     if not len(rows.numbers):
@@ -83,7 +99,7 @@ def point_inside(rows: Rows) -> Point | None:
         whole = _objects(np.rint(multipliers * _GRID))
         if whole.any() and _combined(used, whole * (used.scales.max() // used.scales)).most <= 0:
             return None
-    return _settle(rows, basis)
+    return _settle(rows, basis).point
 
 
 def rounding(floats: Floats, shares: Floats | float) -> Floats:
@@ -121,8 +137,8 @@ def _combined(rows: Rows, multipliers: Integers) -> _Combination:
     return _Combination(multipliers, numbers, numbers[-1] + sum(slope for slope in numbers[:-1] if slope > 0))
 
 
-def _settle(rows: Rows, basis: _Basis) -> Point | None:
-    """The same as `point_inside`, in whole numbers from any basis.
+def _settle(rows: Rows, basis: _Basis) -> Settled:
+    """The same as `settled`, in whole numbers from any basis.
 
     This is the dual simplex: y >= 0 always, and inputs that are not basic sit at the end where y.r is largest.  So the largest
     value of y.r is the basis' t, which falls until it is not positive or until the basis' point is what was looked for.
@@ -142,12 +158,14 @@ def _settle(rows: Rows, basis: _Basis) -> Point | None:
         basis = basis._replace(upper=upper)
         point, leaving = _vertex(rows, basis, first=stalled > _PATIENCE)
         if leaving is None:
-            return point
+            return Settled(point, None)
         basis = _exchanged(rows, basis, dual, leaving, first=stalled > _PATIENCE)
         dual = _dual(rows, basis) or _impossible()
     if (dual.multipliers < 0).any():
         _impossible()
-    return None
+    multipliers = _objects(np.zeros(len(rows.numbers)))
+    multipliers[basis.tight] = dual.multipliers
+    return Settled(None, multipliers)
 
 
 def _system(rows: Rows, basis: _Basis) -> list[list[int]]:
