@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from tessella.analysis.ranking import Ranking, rank
     from tessella.analysis.result import Analysis
     from tessella.bounding import UpperBounds, upper_bounds
+    from tessella.certificates.certify import Certificate, certify
+    from tessella.certificates.verification import Verdict, verify
     from tessella.compressing.compress import compress
     from tessella.compressing.result import Compression
     from tessella.counting.count import Count, CountProgress, count
@@ -68,6 +70,7 @@ __all__ = [
     "Analysis",
     "Bound",
     "Box",
+    "Certificate",
     "Compression",
     "ConversionMismatch",
     "Count",
@@ -112,10 +115,12 @@ __all__ = [
     "UnsupportedModel",
     "UnsupportedOperator",
     "UpperBounds",
+    "Verdict",
     "WorkerLost",
     "__version__",
     "along",
     "analyze",
+    "certify",
     "compress",
     "configuration_bound",
     "count",
@@ -138,6 +143,7 @@ __all__ = [
     "summarise",
     "track",
     "upper_bounds",
+    "verify",
 ]
 
 
@@ -146,6 +152,8 @@ _NAMES = {
     "analysis.ranking": ("Ranking", "rank"),
     "analysis.result": ("Analysis",),
     "bounding": ("UpperBounds", "upper_bounds"),
+    "certificates.certify": ("Certificate", "certify"),
+    "certificates.verification": ("Verdict", "verify"),
     "compressing.compress": ("compress",),
     "compressing.result": ("Compression",),
     "counting.count": ("Count", "CountProgress", "count"),

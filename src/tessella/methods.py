@@ -24,3 +24,10 @@ class CountMethod(StrEnum):
 
     WALK = "walk"
     MILP = "milp"
+
+
+class Claim(StrEnum):
+    """What a certificate proves: how many regions there are, or bounds on what units see, stable ones among them."""
+
+    COUNT = "count"
+    STABILITY = "stability"

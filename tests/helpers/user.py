@@ -46,6 +46,9 @@ def count(network: tessella.Network, domain: tessella.Domain) -> int:
     assert smaller.network.relus <= network.relus
     around: tessella.Neighbours = first.neighbours()
     assert around.complete
+    written: tessella.Certificate = tessella.certify(network, domain, "user.cert.gz")
+    checked: tessella.Verdict = tessella.verify(written.path)
+    assert checked.accepted
     together: tessella.Graph = tessella.graph(network, domain)
     assert together.regions == found.exact
     summary: tessella.Summary = tessella.summarise(network, domain, [tessella.Statistic.ACTIVE, "volume"])

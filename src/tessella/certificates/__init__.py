@@ -1,0 +1,1 @@
+"""Certificates: files that prove what Tessella says, and the program that checks them."""

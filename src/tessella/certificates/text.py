@@ -38,7 +38,8 @@ class Text:
         self._file, self._digest, self._waiting, self._size = file, hashlib.sha256(), list[bytes](), 0
         self.bytes = self.bounds = self.trees = self.points = 0
         self.line("tessella certificate 1")
-        for line in _opening(network, domain):
+        self.opening = _opening(network, domain)
+        for line in self.opening:
             self.line(line)
 
     def line(self, text: str) -> None:
@@ -53,7 +54,7 @@ class Text:
     def bound(self, unit: int, side: int, value: float) -> None:
         """A claim: this is an upper (1) or a lower (0) bound on a unit's preactivation.  Its proof follows."""
         self.bounds += 1
-        self.line(f"bound {self._place(unit)} {side} {value.hex()}")
+        self.line(f"bound {self.place(unit)} {side} {value.hex()}")
 
     def end(self, multipliers: Mapping[int, int]) -> None:
         """What proves a bound in this branch."""
@@ -66,11 +67,16 @@ class Text:
 
     def split(self, unit: int) -> None:
         """A unit has both sides here: first what lies on side 0, then what lies on side 1."""
-        self.line(f"split {self._place(unit)}")
+        self.line(f"split {self.place(unit)}")
+
+    def split_of(self, units: Mapping[int, int]) -> None:
+        """The same, for the only unit of these."""
+        (unit,) = units
+        self.split(unit)
 
     def fix(self, unit: int, side: int, multipliers: Mapping[int, int]) -> None:
         """A unit has one side here, and what proves it."""
-        self.line(f"fix {self._place(unit)} {side}{self._pairs(multipliers)}")
+        self.line(f"fix {self.place(unit)} {side}{self._pairs(multipliers)}")
 
     def point(self, scale: int, upper: int, numbers: Mapping[int, int]) -> None:
         """A region, by a point: inputs are numbers / scale, or at their upper ends where `upper` has a bit, or at their lower ends."""
@@ -83,11 +89,12 @@ class Text:
         self.line(f"sum {self.bounds} {self.trees} {self.points} {self._digest.hexdigest()}")
         self._flush()
 
-    def _place(self, unit: int) -> int:
+    def place(self, unit: int) -> int:
+        """The number of a unit or an inequality in the file."""
         return unit if unit < self._first else unit + self._walls if unit < self._all else unit - self._all + self._first
 
     def _pairs(self, numbers: Mapping[int, int]) -> str:
-        return _pairs({self._place(unit): number for unit, number in numbers.items()})
+        return _pairs({self.place(unit): number for unit, number in numbers.items()})
 
     def _flush(self) -> None:
         data = b"".join(self._waiting)
@@ -122,8 +129,12 @@ def _packed(file: BinaryIO, path: str | os.PathLike[str]) -> Generator[Any]:
         yield inner
 
 
-def _opening(network: Network, domain: Domain) -> Iterable[str]:
+def _opening(network: Network, domain: Domain) -> tuple[str, ...]:
     """The lines that say what network and domain this is about."""
+    return tuple(_described(network, domain))
+
+
+def _described(network: Network, domain: Domain) -> Iterable[str]:
     box = domain.box
     yield f"box {network.input_dim} {len(network.layers)}"
     for low, high in zip(box.lower.tolist(), box.upper.tolist(), strict=True):

@@ -150,7 +150,7 @@ class Walk:
                     return None
                 cell = self._entered(cell, given)
                 continue
-            signs = self._signs[np.ix_(cell.points, cell.open)]
+            signs = self._signs[cell.points][:, list(cell.open)]
             up, down = (signs > 0).sum(axis=0), (signs < 0).sum(axis=0)
             both = np.minimum(up, down)
             best = int(both.argmax())
@@ -282,6 +282,8 @@ class Walk:
         end = self.numbers.starts[cell.layer] if cell.layer >= 0 else 0
         prefix = cell.sides[:end][self._rectified[:end]].astype(np.uint8).tobytes()
         places, multipliers = self._exactly.settle(rows, prefix)
+        if places is None and unit < 0:
+            return None, {}
         if places is None:
             signed = {name: wanted.get(name, 1) * one for name, one in zip(names, multipliers or (), strict=True)}
             return None, _proof(as_whole(signed), unit)
@@ -299,7 +301,8 @@ class Walk:
     def _put_unit(self, index: int, unit: int, side: int, layer: int) -> None:
         """Write the row that is positive on a side of a unit."""
         affine, place, sign = self._composed[layer], unit - self.numbers.starts[layer], 2 * side - 1
-        self._put(index, sign * affine.matrix[place], sign * affine.offset[place], affine.error[place], unit)
+        constant, error = float(affine.offset[place]), float(affine.error[place])
+        self._put(index, sign * affine.matrix[place], sign * constant, error, unit)
 
     def _put(self, index: int, row: Floats, constant: float, error: float, name: int) -> None:
         norm = max(float(np.abs(row).sum()), abs(float(constant))) or 1.0

@@ -185,12 +185,12 @@ def check(path: str, part: int = 0, parts: int = 1) -> str:
             while (words := next(lines))[0] != "sum":
                 number += 1
                 found.take(words[0], words[1:], mine=number % parts == part)
-            bounds, trees, points, *_ = found.seen.values()
-            proved = [] if found.open or (found.whole and trees > 1) else [str(bounds), str(trees), str(points)]
-            need(words[1:4] == proved, "more is claimed than proved")
+            bounds, trees, points, *_ = proved = list(found.seen.values())
+            need(words[1:4] == [*map(str, proved[:3])] and not found.open, "more is claimed than proved")
+            need(trees < 2 or not found.whole, "regions are counted twice")
     except Exception as error:  # noqa: BLE001  whatever goes wrong with a damaged file
         return f"refused: {str(error)[:200] or type(error).__name__}" + (f" (step {number})" if number else "")
-    return f"verified: {points} regions in {trees} {'whole' if found.whole else 'part'} trees, {bounds} bounds; network {found.fingerprint}"
+    return f"verified: {bounds} bounds, {points} regions in {'all' if found.whole else f'{trees} parts'}; network {found.fingerprint}"
 
 
 if __name__ == "__main__":

@@ -8,9 +8,10 @@ import typer
 import tessella
 from tessella.cli.forecasts import Forecast
 from tessella.cli.groups import Commands, Machines, Printing, Ranges, Reading, Sureness, grouped
-from tessella.cli.later import drawing, outputs, unions
+from tessella.cli.later import certificates, drawing, outputs, unions
 from tessella.cli.options import (
     BoundsOut,
+    CertificateOption,
     CheckpointOption,
     CountMethodOption,
     Debug,
@@ -29,7 +30,7 @@ from tessella.cli.options import (
 )
 from tessella.cli.where import Where
 from tessella.errors import OptionError
-from tessella.methods import CountMethod, Method, Units
+from tessella.methods import Claim, CountMethod, Method, Units
 from tessella.result import Bound, Side, Status
 
 if TYPE_CHECKING:
@@ -196,13 +197,14 @@ def stability(  # noqa: PLR0913  one parameter per option
     units: UnitsOption = Units.UNSTABLE,
     seconds: Seconds = None,
     bounds_out: BoundsOut = None,
+    certificate: CertificateOption = None,
     machines: Machines,
     reading: Reading,
     printing: Printing,
 ) -> None:
     """Find the units that never change their state over a domain.
 
-    With --units all: the exact range of every unit, and a table of the outputs.
+    With --units all: the exact range of every unit, and a table of the outputs.  With --certificate: a file that proves which units are stable.
 
     A time limit or Ctrl-C ends with what is proved so far.
 
@@ -217,11 +219,14 @@ def stability(  # noqa: PLR0913  one parameter per option
         tessella stability model.onnx --box 0,1 --json > stability.json
 
         tessella stability model.onnx --box 0,1 --units all --bounds-out bounds.csv
+
+        tessella stability model.onnx --box 0,1 --certificate stable.cert.gz
     """
     if bounds_out is not None:
         check_output(bounds_out, (".csv", ".json"))
     network = reading.network(model)
     domain = where.needed(network)
+    certificates.check(certificate, [domain])
     found = ranges.stability(network, domain, machines, shown=printing.shown, units=units, seconds=seconds)
     if bounds_out is not None:
         from tessella.optimise import plain  # noqa: PLC0415  loads numpy
@@ -235,7 +240,11 @@ def stability(  # noqa: PLR0913  one parameter per option
         drawing.print_stability(titled(model, network, domain), found)
         if units is Units.ALL:
             outputs.print_outputs(found)
-    end(interrupted=found.bounds.interrupted)
+    stopped = found.bounds.interrupted
+    if certificate is not None and not stopped:
+        written = certificates.write(network, domain, certificate, shown=printing.shown, claim=Claim.STABILITY, stability=found)
+        stopped = not written.is_whole
+    end(interrupted=stopped)
 
 
 @app.command()
@@ -246,6 +255,7 @@ def count(  # noqa: PLR0913  one parameter per option
     where: Where,
     seconds: Seconds = None,
     checkpoint: CheckpointOption = None,
+    certificate: CertificateOption = None,
     method: CountMethodOption = CountMethod.WALK,
     machines: Machines,
     reading: Reading,
@@ -257,9 +267,13 @@ def count(  # noqa: PLR0913  one parameter per option
 
     The boxes of a property are counted one by one, then added up: the time is for all of them.
 
+    With --certificate an exact count is written down as a proof: see 'tessella verify'.
+
     Examples
     --------
         tessella count model.onnx --box 0,1
+
+        tessella count model.onnx --box 0,1 --certificate count.cert.gz
 
         tessella count two_inputs.onnx --box 0,1,-2,2
 
@@ -278,6 +292,7 @@ def count(  # noqa: PLR0913  one parameter per option
     if checkpoint is not None and len(domains) > 1:
         msg = f"--checkpoint goes with one box, and there are {len(domains)}; choose one with --property-box"
         raise OptionError(msg)
+    certificates.check(certificate, domains)
     shown, left, found = printing.shown, seconds, list[tessella.Count]()
     for number, domain in enumerate(domains):
         title = titled(model, network, domain)
@@ -295,7 +310,10 @@ def count(  # noqa: PLR0913  one parameter per option
         unions.finish(model, found, domains, as_json=printing.as_json, quiet=printing.quiet)
     elif printing.as_json:
         drawing.print_json({"model": model, **found[0].to_dict()})
-    end(interrupted=found[-1].status is Status.INTERRUPTED, lost=found[-1].status is Status.LOST)
+    stopped = found[-1].status is Status.INTERRUPTED
+    if certificate is not None and not stopped:
+        stopped = not certificates.write_count(certificate, found[0], shown=shown)
+    end(interrupted=stopped, lost=found[-1].status is Status.LOST)
 
 
 @app.command()

@@ -68,6 +68,7 @@ class Commands(TyperGroup):
         "plot",
         "show",
         "export",
+        "verify",
         "demo",
         "warm",
     )

@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["Later", "brackets", "compressions", "drawing", "networks", "outputs", "places", "unions"]
+__all__ = ["Later", "brackets", "certificates", "compressions", "drawing", "networks", "outputs", "places", "unions"]
+__all__ = ["Later", "brackets", "certificates", "compressions", "drawing", "networks", "outputs", "places", "unions"]
 
 
 class Later:
@@ -30,10 +31,10 @@ class Later:
 
 
 if TYPE_CHECKING:
-    from tessella.cli import brackets, compressions, drawing, networks, outputs, places, unions
+    from tessella.cli import brackets, certificates, compressions, drawing, networks, outputs, places, unions
 else:
     # these load rich, numpy and the compiler
-    brackets, compressions, drawing, networks, outputs, places, unions = (
+    brackets, certificates, compressions, drawing, networks, outputs, places, unions = (
         Later(f"tessella.cli.{name}")
-        for name in ("brackets", "compressions", "drawing", "networks", "outputs", "places", "unions")
+        for name in ("brackets", "certificates", "compressions", "drawing", "networks", "outputs", "places", "unions")
     )

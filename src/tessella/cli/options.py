@@ -140,6 +140,15 @@ CheckpointOption = Annotated[
         show_default=False,
     ),
 ]
+CertificateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--certificate",
+        metavar="FILE",
+        help="Write a proof that 'tessella verify', or verify.py alone, can check; packed if the name ends in .gz.",
+        show_default=False,
+    ),
+]
 CountMethodOption = Annotated[
     CountMethod,
     typer.Option("--method", metavar="NAME", help="How regions are counted: walk, or milp (slow, an independent check)."),

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.kernel.simplex.solving import solve
-from tessella.kernel.simplex.state import OPTIMAL, PRUNED, STOPPED, Simplex
+from tessella.kernel.simplex.state import INFEASIBLE, OPTIMAL, PRUNED, STOPPED, Simplex
 from tessella.network import Floats
 
 Basis = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
@@ -32,7 +32,7 @@ class Outcome:
     stopped
         Whether the solve ended because it had no iterations left; it may go on from its basis.
     x, rows, multipliers
-        The last point, its row values, and the rows' multipliers.
+        The last point, its row values, and the rows' multipliers; where no point satisfies all rows, the multipliers that prove that.
     basis
         Where a later solve may start.
     iterations
@@ -113,7 +113,7 @@ class Program:
             status == STOPPED,
             state.point.copy(),
             state.rows.copy(),
-            state.multipliers.copy(),
+            (simplex.work.ray if status == INFEASIBLE else state.multipliers).copy(),
             (state.tight[: state.size].copy(), state.basic[: state.size].copy()),
             simplex.iterations,
         )

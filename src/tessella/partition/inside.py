@@ -66,10 +66,10 @@ class _Stop(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A point of the cube where all rows are positive, or multipliers of the rows, whose combination is nowhere positive."""
+    """A point of the cube where all rows are positive; if there is none, multipliers of the rows, whose combination is nowhere positive."""
 
     point: Point | None
-    multipliers: Integers | None
+    multipliers: Integers
 
 
 def settled(rows: Rows) -> Settled:
@@ -158,7 +158,7 @@ def _settle(rows: Rows, basis: _Basis) -> Settled:
         basis = basis._replace(upper=upper)
         point, leaving = _vertex(rows, basis, first=stalled > _PATIENCE)
         if leaving is None:
-            return Settled(point, None)
+            return Settled(point, _objects(np.zeros(0)))
         basis = _exchanged(rows, basis, dual, leaving, first=stalled > _PATIENCE)
         dual = _dual(rows, basis) or _impossible()
     if (dual.multipliers < 0).any():

@@ -57,6 +57,8 @@ class Relaxation:
         The number of rows that belong to the domain; unit u has rows ``first + 2 u`` and ``first + 2 u + 1``.
     variables
         The column of each unstable unit's output.
+    slopes
+        The slope of each one's chord.
     units
         Layer and number of each unstable unit.
     active_lower
@@ -77,6 +79,7 @@ class Relaxation:
     upper: Floats
     first: int
     variables: np.ndarray
+    slopes: Floats
     units: list[tuple[int, int]]
     active_lower: Floats
     open_upper: Floats
@@ -111,6 +114,7 @@ def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
     _domain_rows(rows, domain, columns)
     values: Affine | None = None  # the outputs of the layer before; None for the inputs themselves
     first, position, variables, units = len(rows.lower), len(columns), list[int](), list[tuple[int, int]]()
+    slopes = list[float]()
     for number, (low, high) in enumerate(known):
         layer = network.layers[number]
         before = values.through(layer, reach) if values else _first_layer(layer, box, columns, count)
@@ -123,12 +127,13 @@ def relax(network: Network, domain: Domain, known: list[Pair]) -> Relaxation:
             if layer.slope[unit]:  # one minus it rounds
                 error[unit] += 2.0 * ROUNDOFF * (1.0 + abs(layer.slope[unit])) * reach[position]
             variables.append(position)
+            slopes.append(float(line.upper_slope[unit]))
             units.append((number, int(unit)))
             position += 1
         values = Affine(coefficients, constant, error)
     layer = network.layers[len(known)]
     target = values.through(layer, reach) if values else _first_layer(layer, box, columns, count)
-    return rows.finish(first, np.array(variables, dtype=np.int64), units, target)
+    return rows.finish(first, np.array(variables, dtype=np.int64), np.array(slopes), units, target)
 
 
 def _inactive(before: Affine, layer: Layer, reach: Floats, *, changing: Mask) -> tuple[Floats, Floats, Floats]:
@@ -213,7 +218,9 @@ class _Rows:
         high, _, _ = self.add(over, slope * constant + offset, slope * error + 4.0 * ROUNDOFF * (size + offset))
         self.open_upper.append(high)
 
-    def finish(self, first: int, variables: np.ndarray, units: list[tuple[int, int]], target: Affine) -> Relaxation:
+    def finish(
+        self, first: int, variables: np.ndarray, slopes: Floats, units: list[tuple[int, int]], target: Affine
+    ) -> Relaxation:
         return Relaxation(
             np.array(self.matrix).reshape(len(self.matrix), self.count),
             np.array(self.lower),
@@ -221,6 +228,7 @@ class _Rows:
             np.ones(self.count),
             first,
             variables,
+            slopes,
             units,
             np.array(self.active_lower),
             np.array(self.open_upper),
