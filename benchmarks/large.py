@@ -136,6 +136,7 @@ def run(name, seed, seconds, how):
         "interval": found.maps_interval,
         "rounds": len(sample.logarithms),
         "method": sample.method,
+        "terms": [round(float(term) / BITS, 3) for term in sample.logarithms[sample.settled :]] if sample.learned else [],
     }
     return {**record, **more, "spent": process_time() - begun}
 

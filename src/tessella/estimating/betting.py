@@ -34,7 +34,7 @@ _ROUNDS = 80  # halvings
 _PURSE, _STAKE, _TERMS = 0.05, 0.5, 30  # the second purse: its share, what it stakes, and on how many terms
 
 
-def bets(logarithms: Floats, planned: Floats, confidence: float) -> Floats:
+def bets(logarithms: Floats, planned: Floats, confidence: float, learned: int = 0) -> Floats:
     """What is staked on each term, from the terms before it.
 
     Parameters
@@ -42,13 +42,23 @@ def bets(logarithms: Floats, planned: Floats, confidence: float) -> Floats:
     logarithms
         Those of the terms.
     planned
-        For each term how many there would be in all, as it was foreseen before it.
+        For each term how many there would be in all, as it was foreseen before it; infinity for no bet.
     confidence
         The bound's.
+    learned
+        The term from which on all are alike: how far those before it spread says nothing.
     """
-    count = len(logarithms)
+    if learned:
+        return np.concatenate(
+            [
+                bets(logarithms[:learned], planned[:learned], confidence),
+                bets(logarithms[learned:], planned[learned:] - learned, confidence),
+            ]
+        )
+    count, counts = len(logarithms), np.isfinite(planned)
     if not count:
         return np.zeros(0)
+    planned = np.where(counts, planned, 0.0)
     before = np.arange(count)
     first, second = (np.logaddexp.accumulate(np.append(-np.inf, power * logarithms[:-1])) for power in (1, 2))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -56,7 +66,7 @@ def bets(logarithms: Floats, planned: Floats, confidence: float) -> Floats:
     variance = np.maximum((before * spread + _PRIOR) / (before + _PRIOR), 1e-12)
     still = np.floor(_STILL * planned)
     distance = np.sqrt(2.0 * math.log(1.0 / (1.0 - confidence)) * variance / np.maximum(planned - still, 1.0))
-    return np.where(before >= still, np.minimum(distance / (variance + distance**2), _MOST), 0.0)
+    return np.where(counts & (before >= still), np.minimum(distance / (variance + distance**2), _MOST), 0.0)
 
 
 def lower_bound(

@@ -5,6 +5,9 @@ is how far log X spreads, and what a round takes: with deviation s and n rounds 
 
 Predictions of `tessella.estimating.shared` are on trial, too.  What was learned is tried in a few fresh rounds, and kept only if log X spreads no further than it did before.
 
+**Particles.**  Where log X of descents by linear programs still spreads by some bits when the kind is chosen, a round becomes a whole population that goes down in step (`tessella.estimating.population`), steered by what was
+learned so far.  It is as large as lets a few dozen such rounds fit into the time that is left: independent ones, which the interval and the bets are made from.  Without a time limit rounds stay single descents.
+
 **Valid for the bets.**  All is chosen from earlier rounds, in the order of their numbers: given those, each round has the right mean.  Only with a time limit do choices depend on the clock (on how
 long *earlier* rounds took), and so on the machine.
 """
@@ -34,6 +37,11 @@ _TELLING = 6  # rounds that tell how far log X spreads, roughly
 _TRIAL = 4  # rounds of a trial, to one that there was before
 _WORSE = 1.1  # how much further log X may spread in a trial, which has few rounds
 _RECENT = 64  # rounds that tell how far log X spreads, where turns are not told apart
+_APART = 2.5  # bits that log X spreads by, from which on rounds become populations
+_GAIN = 4.0  # by which populations lower the variance in the same time, as was measured
+_POPULATIONS = 24  # of these, in the time that is left
+_FEWEST, _MOST = 4, 128  # in one population
+_SCATTERED, _SCATTERED_IN = 48, 48  # points scattered over each cell, and the dimensions up to which they pay
 _LN2 = math.log(2.0)
 
 
@@ -43,6 +51,16 @@ class Kind(StrEnum):
     PROGRAMS = "linear programs"
     SHARED = "linear programs, shared predictions"
     POINTS = "points"
+    PARTICLES = "particles"
+    SHARED_PARTICLES = "particles, shared predictions"
+
+    @property
+    def method(self) -> str:
+        """The same for people."""
+        return self.split(",", maxsplit=1)[0]
+
+
+_PARTICLES = {Kind.PROGRAMS: Kind.PARTICLES, Kind.SHARED: Kind.SHARED_PARTICLES}
 
 
 class Turn(NamedTuple):
@@ -56,11 +74,17 @@ class Turn(NamedTuple):
         What they are steered by.
     most
         How many at most.
+    population
+        Nodes of a round; None for what suits the kind.
+    bets
+        Whether anything is to be bet on them; nothing is while rounds are expected to become populations.
     """
 
     kind: Kind
     theta: Floats
     most: float = math.inf
+    population: int | None = None
+    bets: bool = True
 
 
 class Learner(Protocol):
@@ -96,9 +120,14 @@ def descents_of(tree: Tree, kind: Kind, population: int | None = None) -> Descen
     """Descents of a kind, with the population that was best: a second node pays where the first layer is narrow."""
     if kind is Kind.POINTS:
         return WideDescents(tree)
-    if kind is Kind.SHARED:
-        return Descents(tree, population=1, widest=_WIDEST)
-    return Descents(tree, population=population or (2 if tree.walked.layers[0].units <= _NARROW else 1))
+    if kind is Kind.PARTICLES:
+        return Descents(tree, population=population or _FEWEST, in_step=True)
+    if kind is Kind.PROGRAMS:
+        return Descents(tree, population=population or (2 if tree.walked.layers[0].units <= _NARROW else 1))
+    particles = kind is Kind.SHARED_PARTICLES
+    scattered = _SCATTERED if tree.domain.free_dim <= _SCATTERED_IN else 0
+    size = (population or _FEWEST) if particles else 1
+    return Descents(tree, population=size, widest=_WIDEST, in_step=particles, scattered=scattered)
 
 
 def _learner(tree: Tree, kind: Kind) -> Learner:
@@ -123,6 +152,11 @@ class _Entrant:
         if self._trying:
             return Turn(self.kind, self.learner.theta.copy(), max(_FIRST, self.done // _TRIAL))
         return Turn(self.kind, self._best)
+
+    @property
+    def best(self) -> Floats:
+        """What rounds are best steered by."""
+        return self._best if self.validates else self.learner.theta.copy()
 
     def take(self, batch: Batch, seconds: float) -> None:
         """Some rounds of this turn."""
@@ -157,6 +191,8 @@ class _Entrant:
             return math.inf
         square = self.deviation**2
         cost = self.seconds / self.done if timed else 1.0
+        if timed and self.kind in _PARTICLES and self.deviation >= _APART:
+            cost /= _GAIN
         return cost * (square + _LN2**2 / 2.0 * square**2 + _LN2**4 / 6.0 * square**3)
 
 
@@ -175,38 +211,75 @@ class Contest:
         """Nothing is known yet."""
         self._entrants = [_Entrant(tree, kind) for kind in kinds_for(tree)]
         self._timed, self._chosen = timed, self._entrants[0] if len(self._entrants) == 1 else None
+        self._particles: Turn | None = None
+        self._grows = True
         self.settled = 0  # rounds before the choice
 
-    def turn(self, share: float) -> Turn:
+    def turn(self, share: float, fitting: float = 0.0) -> Turn:
         """How to make the next rounds.
 
         Parameters
         ----------
         share
             The part of the time, or of the rounds, that is over.
+        fitting
+            How many single descents, of the kind made most, would fit into the time that is left.
         """
-        if self._chosen is not None:
-            return self._chosen.turn()
-        programs, points = self._entrants
-        if points.done < _FIRST:
-            return points.turn()._replace(most=_FIRST - points.done)
-        if share < _CONTEST:
-            return programs.turn()
-        self._chosen, self.settled = self._leader, programs.done + points.done
-        return self._chosen.turn()
+        if self._particles is not None:
+            return self._particles
+        if self._chosen is None:
+            programs, points = self._entrants
+            if points.done < _FIRST:
+                return points.turn()._replace(most=_FIRST - points.done)
+            if share < _CONTEST:
+                return self._single(programs, share, fitting)
+            self._chosen, self.settled = self._leader, programs.done + points.done
+        if share >= _CONTEST and self._grows:
+            self._grows = False
+            size = int(min(fitting / _POPULATIONS, _MOST)) if self._is_apart(self._chosen) else 0
+            if size >= _FEWEST:
+                self.settled = sum(one.done for one in self._entrants)
+                turn = self._chosen.turn()
+                self._particles = Turn(_PARTICLES[turn.kind], self._chosen.best, population=size)
+                return self._particles
+        return self._single(self._chosen, share, fitting)
+
+    def _single(self, entrant: _Entrant, share: float, fitting: float) -> Turn:
+        """Rounds of single descents; no more than until the kind is chosen, if that may change them."""
+        turn = entrant.turn()
+        if not (self._grows and self._is_apart(entrant)):
+            return turn
+        rest = math.floor(fitting * (_CONTEST - share) / (1.0 - share)) if fitting > 0.0 and share < _CONTEST else turn.most
+        return turn._replace(bets=False, most=min(turn.most, max(rest, 1)))
+
+    def _is_apart(self, entrant: _Entrant) -> bool:
+        """Whether log X spreads so far that rounds should become populations."""
+        return self._timed and entrant.kind in _PARTICLES and entrant.done >= _TELLING and entrant.deviation >= _APART
 
     def take(self, turn: Turn, batch: Batch, seconds: float) -> None:
         """Some rounds of a turn, which took so many seconds of one processor."""
-        self._entrant(turn.kind).take(batch, seconds)
+        if turn is not self._particles:
+            self._entrant(turn.kind).take(batch, seconds)
 
     def end(self, turn: Turn) -> None:
         """All rounds of a turn are there."""
-        self._entrant(turn.kind).end(turn)
+        if turn is not self._particles:
+            self._entrant(turn.kind).end(turn)
 
     @property
     def leader(self) -> Turn:
-        """The best so far."""
+        """The best so far, of those that make single descents."""
         return self._leader.turn()
+
+    @property
+    def learned(self) -> bool:
+        """Whether nothing more is learned: rounds are populations, all of them alike."""
+        return self._particles is not None
+
+    @property
+    def kind(self) -> Kind:
+        """How rounds are made now."""
+        return self._particles.kind if self._particles is not None else self._leader.kind
 
     @property
     def _leader(self) -> _Entrant:

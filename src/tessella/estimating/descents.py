@@ -16,6 +16,7 @@ from tessella.estimating.features import BASE, CELLS_OF_LEFT, CELLS_OF_NEXT, Des
 from tessella.estimating.nodes import WIDE, Descent, Nodes
 from tessella.estimating.population import Crowd, Notes, Round, go_rounds
 from tessella.estimating.prefixes import Prefixes
+from tessella.estimating.scattering import Scatter
 from tessella.kernel.record import zeros
 from tessella.network import Floats
 from tessella.numerics import EDGE, GOAL, UNHARMFUL
@@ -28,6 +29,7 @@ _CLASSES = 48  # regressions per layer
 _NOTES = 16384  # nodes noted in one batch
 _LARGE = 1 << 25  # bytes of one node's cell; of larger ones only one is kept
 _RING = 1024  # vertices whose bases are kept
+_RING_EACH = 64  # the same for each of a population
 _CORNERS = 47  # corners of the box that the root knows
 _MOST_EXACT = 256  # cells that exact arithmetic looks at for one prefix
 _REFUTED_INPUTS = 128  # inputs from which on what does not exist is refuted in the first layer's few dimensions
@@ -164,11 +166,24 @@ class Descents:
         Whether linear programs wait until a node is chosen; None for where refutations in few dimensions tell most of what they would.
     widest
         Layers of at most so many units are looked at ahead, and described unit by unit.
+    in_step
+        Whether all nodes of a round go from unit to unit together: particles.
+    scattered
+        Points that each node should have scattered over its cell, to describe it by; none are where points cannot be moved freely (more inputs than rows).
     """
 
     functions = (go_rounds, raise_row, refresh)  # the compiled code that descents call
 
-    def __init__(self, tree: Tree, *, population: int = 2, lazy: bool | None = None, widest: int = WIDE) -> None:
+    def __init__(  # noqa: PLR0913  one keyword per option
+        self,
+        tree: Tree,
+        *,
+        population: int = 2,
+        lazy: bool | None = None,
+        widest: int = WIDE,
+        in_step: bool = False,
+        scattered: int = 0,
+    ) -> None:
         """Lay out the network in plain arrays and find the root's vertex."""
         scaled = tree.scaled
         first, inputs = scaled.weights[0].shape
@@ -176,21 +191,29 @@ class Descents:
         normals = np.vstack([scaled.weights[0], scaled.normals])
         space = Space.of(normals, in_inputs=len(normals) >= inputs)
         rows, layers = space.rows_of(normals), Layers.of(scaled)
-        population = population if 4 * population * _cell_bytes(tree, space) < 8 * _LARGE else 1
-        descent = _descent(tree, space, layers, 4 * population + 2, widest)
+        held = 8 * _LARGE // _cell_bytes(tree, space)  # cells that there is room for
+        if in_step:
+            population = max(min(population, held // 2 - 1), 1)
+        elif 4 * population >= held:
+            population = 1
+        slots = (2 if in_step else 4) * population + 2
+        ring = max(_RING, _RING_EACH * population) if in_step else _RING
+        descent = _descent(tree, space, layers, (slots, ring), widest)
         self._round = Round(
             descent=descent,
-            describer=Describer.of(int(layers.width.max()), space.dimensions),
+            describer=Describer.of(int(layers.width.max()), space.dimensions, looks=scattered > 0 and space.in_inputs),
+            scatter=Scatter.of(scattered if space.in_inputs else 0, _most_rows(tree), space.dimensions),
             notes=Notes.of(_NOTES, self.shape.longest),
             prefixes=Prefixes.of(tree.units),
-            crowd=Crowd.of(4 * population + 2),
+            crowd=Crowd.of(slots),
             buckets=self.shape.buckets,
             theta=self.shape.start(),
             seed=np.zeros(1, dtype=np.uint64),
             split_values=zeros(POINTS),
-            root=4 * population + 2,
+            root=slots,
             population=population,
             lazy=descent.refutes if lazy is None else lazy,
+            in_step=in_step,
         )
         root = self._round.root
         descent.nodes.combined[root, :first] = np.column_stack([rows[:first], scaled.biases[0]])
@@ -262,9 +285,9 @@ def _cell_bytes(tree: Tree, space: Space) -> int:
     return 8 * ((_most_rows(tree) + units) * (p + 2) + basis * basis + POINTS * p) + 4 * space.inputs
 
 
-def _descent(tree: Tree, space: Space, layers: Layers, slots: int, widest_described: int) -> Descent:
-    """What nodes are settled and split with, for so many of them and the root."""
-    units, widest, rows = len(layers.rectified), int(layers.width.max()), _most_rows(tree)
+def _descent(tree: Tree, space: Space, layers: Layers, room: tuple[int, int], widest_described: int) -> Descent:
+    """What nodes are settled and split with, for so many of them and the root, and so many bases."""
+    (slots, ring), units, widest, rows = room, len(layers.rectified), int(layers.width.max()), _most_rows(tree)
     p, tight = space.dimensions, _most_tight(tree, space)
     refutes = not space.in_inputs and space.inputs >= _REFUTED_INPUTS and p <= _REFUTED_DIMENSIONS
     ahead = layers.width <= widest_described
@@ -273,7 +296,7 @@ def _descent(tree: Tree, space: Space, layers: Layers, slots: int, widest_descri
         layers=layers,
         ahead=ahead.astype(np.int8),
         nodes=Nodes.of(slots + 1, units, rows, p),
-        primal=Primal.of(space, nodes=slots + 1, rows=rows, most_tight=tight, widest=widest, ring=_RING),
+        primal=Primal.of(space, nodes=slots + 1, rows=rows, most_tight=tight, widest=widest, ring=ring),
         proofs=Proofs.of(2 * units, tight),
         refutes=refutes,
         outside=Outside.of(p, rows, _CUTS) if refutes else Outside.empty(),

@@ -144,7 +144,7 @@ class Estimate(Answer):
         None if the probes are too few, or spread too far, to say more than `lower` does.  It may lie above `maps`: where probes spread far, the largest ones
         were not drawn, and their mean is too small.
     method
-        Who found it: `"count"`, `"linear programs"` or `"points"`.
+        Who found it: `"count"`, `"linear programs"`, `"points"` or `"particles"`.
     upper
         The count is at most this: with the confidence, at every stopping time and without assumptions; or proved, where that is less.
     upper_confidence

@@ -28,7 +28,9 @@ MEETING_NEXT = 11  # the same in the next layer
 MEETING_NEXT_TRIPLES = 12  # and triples
 BOTH_BELOW = 13  # units of all following layers with points on both sides
 SPREAD_BELOW = 14  # the same weighted by how even the sides are
+SPREAD_HERE = 15  # how even the sides of the layer's own units are that are left
 BASE = 16  # features that every node has
+_UNSEEN = 0.2  # what counts for a unit that has two signs nowhere among the points
 _TRIPLES = 12  # units; triples of more are not looked at
 
 
@@ -37,11 +39,12 @@ class Describer(Record):
 
     cells_of: Matrix
     sides: Whole
+    looks: bool  # whether a node's points show how its own layer's units lie in it: they do if they are scattered over its cell
 
     @classmethod
-    def of(cls, widest: int, dimensions: int) -> "Describer":
+    def of(cls, widest: int, dimensions: int, *, looks: bool = False) -> "Describer":
         """For layers up to a width."""
-        return cls(cells_of=_cells_of(widest, dimensions), sides=zeros(max(widest, 2), kind=np.int64))
+        return cls(cells_of=_cells_of(widest, dimensions), sides=zeros(max(widest, 2), kind=np.int64), looks=looks)
 
 
 def _cells_of(width: int, dimension: int) -> Matrix:
@@ -138,6 +141,27 @@ def _describe_points(descent: Descent, describer: Describer, node: int, features
 
 
 @inlined
+def _describe_spread(descent: Descent, describer: Describer, node: int, features: Singles, dimensions: int) -> None:
+    """Write how the node's points lie beside the layer's own units that are left, from the values of `_describe_points`."""
+    layers, nodes, known = descent.layers, descent.nodes, descent.primal.points.known[node]
+    layer, total, shown = nodes.layer[node], 0.0, 0
+    for i in range(layers.width[layer]):
+        state = nodes.status[node, layers.first[layer] + i]
+        if state >= BOTH:
+            positive = 0
+            for q in range(known):
+                positive += 1 if descent.values[i, q] > 0.0 else 0
+            share = positive / max(known, 1)
+            total += 4.0 * share * (1.0 - share)
+            seen = 0 < positive < known
+            shown += 1 if seen else 0
+            features[BASE + layers.width[layer] + i] = 1.0 if seen or state == BOTH else _UNSEEN
+    features[SPREAD_HERE] = total / 8.0
+    if shown > 0:
+        features[CELLS_OF_BOTH] = describer.cells_of[shown, dimensions]
+
+
+@inlined
 def _rectify(descent: Descent, node: int, layer: int, base: int) -> None:
     """Turn the values of a layer's units at the points, which begin at a row of ``values``, into their outputs."""
     layers, nodes, values = descent.layers, descent.nodes, descent.values
@@ -204,14 +228,15 @@ def _describe_below(descent: Descent, describer: Describer, node: int, features:
 
 
 @inlined
-def _describe_states(descent: Descent, node: int, features: Singles) -> None:
+def _describe_states(descent: Descent, describer: Describer, node: int, features: Singles) -> None:
     """Write the states of the units of a node's layer and of the layer before."""
     layers, status, layer = descent.layers, descent.nodes.status[node], descent.nodes.layer[node]
     first, width = layers.first[layer], layers.width[layer]
     for i in range(width):
         state = status[first + i]
         features[BASE + i] = 1.0 if state == 1 else 0.0
-        features[BASE + width + i] = 1.0 if state == BOTH else 0.7 if state >= OPEN else 0.0
+        if not describer.looks:
+            features[BASE + width + i] = 1.0 if state == BOTH else 0.7 if state >= OPEN else 0.0
     if layer:
         for j in range(layers.width[layer - 1]):
             features[BASE + 2 * width + j] = status[layers.first[layer - 1] + j]
@@ -229,7 +254,9 @@ def describe(descent: Descent, describer: Describer, node: int, features: Single
         widest = max(widest, layers.width[deep])
     if widest <= len(descent.values) // 2:
         _describe_points(descent, describer, node, features)
+        if describer.looks:
+            _describe_spread(descent, describer, node, features, dimensions)
         _describe_below(descent, describer, node, features, dimensions)
-        _describe_states(descent, node, features)
+        _describe_states(descent, describer, node, features)
     elif layer + 1 < len(layers.first):
         features[CELLS_OF_NEXT] = describer.cells_of[layers.width[layer + 1], dimensions]

@@ -3,6 +3,9 @@
 All are split; leaves are added up; if more than the population are left, as many are drawn, with probabilities in proportion to weight times predicted number of leaves, and their weights divided by
 these.  The sum is an unbiased estimate of the number of leaves whatever is predicted (Knuth 1975; with a population: stochastic enumeration).  Weights are kept as logarithms.
 
+**Particles.**  A large population goes down *in step*: all nodes wait until none would be split on an earlier unit, so that their weights, times what is predicted, compare like with like.  Then
+the logarithm of the sum spreads far less than that of a single node's, however many units there are (sequential Monte Carlo; Del Moral 2004, Fearnhead and Clifford 2003 for the drawing).
+
 Nodes that were scored are noted, one line of features each: predictions are learned from these (`tessella.estimating.values`).
 """
 
@@ -13,6 +16,7 @@ from tessella.cells.vertex import POINTS, REFACTOR_EVERY, keep, refresh
 from tessella.estimating.features import Describer, describe
 from tessella.estimating.nodes import BOTH, Descent, evaluate, make_child
 from tessella.estimating.prefixes import ASK, Prefixes, known_worth
+from tessella.estimating.scattering import Scatter, scatter
 from tessella.estimating.selection import plus, select, uniform
 from tessella.estimating.survey import settle
 from tessella.kernel.functions import apart, compiled, inlined
@@ -57,6 +61,7 @@ class Crowd(Record):
     certain: Bytes
     waiting: int
     leaves: Vector  # per node: how many regions are in it, if it is a leaf that may be drawn
+    predicted: Vector  # per node: the logarithm of its leaves, as predicted
 
     @classmethod
     def of(cls, nodes: int) -> "Crowd":
@@ -71,6 +76,7 @@ class Crowd(Record):
             chances=zeros(2 * nodes),
             certain=zeros(2 * nodes, kind=np.int8),
             leaves=zeros(nodes),
+            predicted=zeros(nodes),
         )
 
 
@@ -79,6 +85,7 @@ class Round(Record):
 
     descent: Descent
     describer: Describer
+    scatter: Scatter
     notes: Notes
     prefixes: Prefixes
     crowd: Crowd
@@ -89,6 +96,7 @@ class Round(Record):
     root: int
     population: int
     lazy: bool  # whether linear programs wait until a node is chosen
+    in_step: bool  # whether nodes wait until all have come to the same unit
     single: bool  # whether one leaf is drawn, instead of all being added up
     total: float  # the logarithm of the sum of leaves so far
     splits: int
@@ -187,7 +195,10 @@ def _split(work: Round, node: int, weight: float) -> bool:
         if leaves == ASK:
             return False
         if leaves == _GOES_ON:
-            _wait(work, child, weight + _score(work, child, note), weight)
+            if work.scatter.wanted > 0:
+                scatter(descent, child, work.scatter)
+            work.crowd.predicted[child] = _score(work, child, note)
+            _wait(work, child, weight + work.crowd.predicted[child], weight)
         else:
             _add_leaves(work, child, note, leaves, weight)
     return True
@@ -220,6 +231,8 @@ def _room(work: Round) -> int:
     """How many candidates may stay."""
     crowd, descent = work.crowd, work.descent
     nodes, final = descent.nodes, len(descent.layers.first) - 1
+    if work.in_step and not work.single:
+        return work.population
     shallow, ending = False, False
     for i in range(crowd.waiting):
         node = crowd.candidates[i]
@@ -252,6 +265,27 @@ def _choose(work: Round) -> None:
     crowd.waiting = 0
 
 
+@compiled
+def _next_unit(work: Round, node: int) -> int:
+    """The unit that a node would be split on; -1 for the root."""
+    layers, nodes = work.descent.layers, work.descent.nodes
+    if nodes.layer[node] < 0:
+        return -1
+    unit = layers.first[nodes.layer[node]]
+    while unit < nodes.status.shape[1] - 1 and nodes.status[node, unit] < BOTH:
+        unit += 1
+    return unit  # pyright: ignore[reportReturnType]
+
+
+@inlined
+def _earliest(work: Round) -> int:
+    """The first of the units that members would be split on."""
+    crowd, first = work.crowd, work.descent.nodes.status.shape[1]
+    for member in range(crowd.size):
+        first = min(first, _next_unit(work, crowd.members[member]))
+    return first
+
+
 @apart
 def go_round(work: Round) -> float:
     """One round from the root, which is node 0: the logarithm of its sum, or not a number if a prefix is to be asked about.
@@ -266,8 +300,12 @@ def go_round(work: Round) -> float:
     nodes.note[0] = -1
     work.total = -np.inf
     while crowd.size > 0:
+        turn = _earliest(work) if work.in_step else 0
         for member in range(crowd.size):
-            if not _expand(work, crowd.members[member], crowd.weights[member]):
+            node, weight = crowd.members[member], crowd.weights[member]
+            if work.in_step and _next_unit(work, node) > turn:
+                _wait(work, node, weight + crowd.predicted[node], weight)
+            elif not _expand(work, node, weight):
                 return np.nan
         _choose(work)
         if work.single and crowd.size == 1 and nodes.left[crowd.members[0]] < 0:
@@ -333,6 +371,7 @@ def go_rounds(work: Round, first: int, base: Keys, results: Vector) -> int:
     for number in range(len(results)):
         work.seed[0] = base[0] ^ (np.uint64(first + number) * np.uint64(0xD1342543DE82EF95))
         uniform(work.seed)
+        work.scatter.seed[0] = work.seed[0] ^ np.uint64(0x5851F42D4C957F2D)
         _begin_cell(work)
         _begin_points(work)
         _forget(work.descent)

@@ -44,17 +44,19 @@ class Sample(NamedTuple):
     logarithms
         Those of the estimates, in the order of the rounds.
     planned
-        For each, how many rounds there would be in all, as it was foreseen before it.
+        For each, how many rounds there would be in all, as it was foreseen before it; infinity where nothing is to be bet on it.
     thin, undecided
         How many cells exact arithmetic was asked about, and how many of these it gave up on.
     overlooked
         Bits by which the estimates may be too small without that it shows.
     method
-        How rounds descended: `"linear programs"` or `"points"`.
+        How rounds descended: `"linear programs"`, `"points"` or `"particles"`.
     uniform
         What descents brought, before the rounds, that reach every region with the same probability; None if there were none.
     settled
         How many rounds were made before that was chosen.
+    learned
+        How many rounds were made until nothing more was learned: all later ones are alike.  0 if there was no end of it.
     """
 
     logarithms: Floats
@@ -65,6 +67,7 @@ class Sample(NamedTuple):
     method: str = ""
     uniform: Drawn | None = None
     settled: int = 0
+    learned: int = 0
 
 
 class Task(NamedTuple):
@@ -78,8 +81,8 @@ class Task(NamedTuple):
         What the seeds of rounds are made from.
     theta
         What was learned from earlier rounds.
-    kind
-        How they descend.
+    kind, population
+        How they descend, and with how many nodes.
     """
 
     first: int
@@ -87,6 +90,7 @@ class Task(NamedTuple):
     base: int
     theta: Floats
     kind: Kind
+    population: int | None = None
 
 
 class Done(NamedTuple):
@@ -110,7 +114,7 @@ class Done(NamedTuple):
 
 def work(crew: Crew[Descents | WideDescents], key: str, tree: Tree, task: Task) -> Done:
     """Make some rounds."""
-    with crew.lend(f"{key} {task.kind}", lambda: descents_of(tree, task.kind)) as descents:
+    with crew.lend(f"{key} {task.kind} {task.population}", lambda: descents_of(tree, task.kind, task.population)) as descents:
         begun = thread_time()
         batch = descents.rounds(task.first, task.size, task.base, task.theta)
         return Done(batch, len(descents.answers), descents.answers.given_up, thread_time() - begun)
@@ -154,14 +158,14 @@ class Rounds:
         """What is there, in the order of the rounds."""
         empty = [np.zeros(0)]
         found = Sample(np.concatenate(self._parts or empty), np.concatenate(self._planned or empty), self._thin, self._undecided)
-        kind = self.best.kind
+        kind, settled = self._contest.kind, self._contest.settled
         overlooked = _OVERLOOKED * self._tree.units if kind is Kind.POINTS else 0.0
-        method = "points" if kind is Kind.POINTS else "linear programs"
-        return found._replace(overlooked=overlooked, method=method, settled=self._contest.settled)
+        learned = settled if self._contest.learned else 0
+        return found._replace(overlooked=overlooked, method=kind.method, settled=settled, learned=learned)
 
     @property
     def best(self) -> Turn:
-        """How rounds are best made, as far as is known, and by what they are best steered."""
+        """How single descents are best made, as far as is known, and by what they are best steered."""
         return self._contest.leader
 
     def go(self, probes: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
@@ -186,12 +190,13 @@ class Rounds:
         begun = self._clock()
         self._contest = Contest(self._tree, timed=probes is None)
         guess = _GUESS if len(kinds_for(self._tree)) == 1 and self.best.kind is not Kind.POINTS else _WIDE_GUESS
+        since, made, pace = begun, 0, math.inf  # when rounds began to be made as they are now, and how many there were then
         while True:
             now, done, workers = self._clock(), self._done, worker_count(asked, executor)
             most = math.inf if probes is None else probes - done
             planned = guess if probes is None else probes
             if done:
-                pace = (now - begun) / done  # seconds per round, whoever makes it
+                pace = (now - since) / (done - made) if done > made else pace  # seconds per round, whoever makes it
                 self._pace = (
                     pace * workers if probes is None else 0.0
                 )  # tasks of one round each: sums do not depend on who makes which
@@ -200,12 +205,21 @@ class Rounds:
                     planned = done + max(math.floor(most), 0)
                 if most < 1:
                     return Status.FINISHED
-            turn = self._contest.turn(done / planned if probes is not None else (now - begun) / max(deadline - begun, 1e-9))
-            grown = max(_FIRST, int((_GROWTH - 1.0) * done))
+            share = done / planned if probes is not None else (now - begun) / max(deadline - begun, 1e-9)
+            turn = self._contest.turn(share, most if math.isfinite(most) else 0.0)
+            if turn.population and made < self._contest.settled:  # from now on each round is a population
+                since, made, pace = now, done, pace * turn.population
+                self._pace, self._longest = self._pace * turn.population, self._longest * turn.population
+                most = max(most / turn.population, 1.0)
+                planned = done + math.floor(most)
+            grown = math.inf if turn.population else max(_FIRST, int((_GROWTH - 1.0) * done))
             wanted = max(int(min(grown, most, turn.most)), 1)
-            if done and math.isfinite(deadline) and most < 1.5 * wanted:  # the last generation: no time to learn from it
+            if (
+                done and math.isfinite(deadline) and most < 1.5 * wanted and turn.bets
+            ):  # the last generation: no time to learn from it
                 wanted = max(int(most), 1)
-            self._generation(turn, wanted, planned, deadline, Pending[tuple[int, int, float]](executor), workers, afar=afar)
+            foreseen = planned if turn.bets else math.inf
+            self._generation(turn, wanted, foreseen, deadline, Pending[tuple[int, int, float]](executor), workers, afar=afar)
             if self._done == done:  # no further one would have ended in time
                 return Status.FINISHED
 
@@ -213,7 +227,7 @@ class Rounds:
         self,
         turn: Turn,
         wanted: int,
-        planned: int,
+        planned: float,
         deadline: float,
         pending: Pending[tuple[int, int, float]],
         workers: int,
@@ -233,7 +247,7 @@ class Rounds:
                 while start < end and fitting and len(pending.labels) < queue:
                     size = min(step, fitting, end - start)
                     label = (start, size, self._clock())
-                    task = Task(start, size, self._base, turn.theta, turn.kind)
+                    task = Task(start, size, self._base, turn.theta, turn.kind, turn.population)
                     if afar:
                         pending.submit(label, work_afar, key, self._tree, task)
                     else:
@@ -259,13 +273,13 @@ class Rounds:
         left = deadline - self._clock()
         return int(min(max(left, 0.0) / max(self._longest, 1e-9), _LONGEST))
 
-    def _absorb(self, turn: Turn, found: dict[int, Done], planned: int) -> None:
+    def _absorb(self, turn: Turn, found: dict[int, Done], planned: float) -> None:
         """Keep the rounds that follow each other, and learn from them."""
         while self._done in found:
             done = found.pop(self._done)
             batch = done.batch
             self._parts.append(batch.logarithms)
-            self._planned.append(np.full(len(batch.logarithms), float(planned)))
+            self._planned.append(np.full(len(batch.logarithms), planned))
             self._done += len(batch.logarithms)
             self._contest.take(turn, batch, done.seconds)
         self._contest.end(turn)

@@ -72,14 +72,14 @@ def _measured(sample: Sample, confidence: float) -> tuple[tuple[float, float] | 
     """The interval that the spread of rounds suggests, and the relative standard error."""
     found, count = UNKNOWN, len(sample.logarithms)
     if count and sample.undecided <= _UNDECIDED * count:
-        found = spread(sample.logarithms[sample.settled :], confidence, sample.overlooked)
+        found = spread(sample.logarithms[sample.settled :], confidence, sample.overlooked, alike=sample.learned > 0)
     return found.interval, math.expm1(min(math.log(2.0) * found.error, 700.0)) if found.interval else math.inf
 
 
 def _lower(sample: Sample, confidence: float) -> int:
     """There is at least one region; the rest holds with the confidence."""
     logarithms, uniform = sample.logarithms, sample.uniform
-    stakes = bets(logarithms, sample.planned, confidence)
+    stakes = bets(logarithms, sample.planned, confidence, sample.learned)
     if uniform is None:
         return max(whole(lower_bound(logarithms, stakes, confidence)), 1)
     sure = confidence + uniform.doubt

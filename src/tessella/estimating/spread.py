@@ -10,7 +10,7 @@ do not tell it from 0, and what is not known of it widens the interval.  As the 
 its error goes the same way as that of the sum, the upper margin is wider than the lower one.
 
 Nothing of this is proved: logarithms may have tails that were not seen.  How often such an interval held the truth, on networks whose number of regions is known,
-is in the notebook (2026-11-large-estimates).  Which terms are used is decided by their number alone: the later half, where predictions were learned.
+is in the notebook (2026-11-large-estimates).  Which terms are used is decided by their number alone: the later half, where predictions were learned; of populations, which learn nothing from each other, all.
 """
 
 import math
@@ -47,8 +47,8 @@ class Spread(NamedTuple):
 UNKNOWN = Spread(None, math.inf)
 
 
-def spread(logarithms: Floats, confidence: float, overlooked: float = 0.0) -> Spread:
-    """What the later half of independent estimates says.
+def spread(logarithms: Floats, confidence: float, overlooked: float = 0.0, *, alike: bool = False) -> Spread:
+    """What the later half of independent estimates says, or all of them.
 
     Parameters
     ----------
@@ -58,6 +58,8 @@ def spread(logarithms: Floats, confidence: float, overlooked: float = 0.0) -> Sp
         How often such an interval should hold the truth.
     overlooked
         Bits by which the estimates may be too small without that it shows.
+    alike
+        Whether nothing was learned from one to the next: then all are used.
 
     Examples
     --------
@@ -68,7 +70,7 @@ def spread(logarithms: Floats, confidence: float, overlooked: float = 0.0) -> Sp
     >>> spread(math.log(2.0) * rng.normal(100.0, 20.0, 30), 0.95).interval is None
     True
     """
-    terms = logarithms[len(logarithms) - math.ceil(_LATER * len(logarithms)) :] / _LN2
+    terms = logarithms[0 if alike else len(logarithms) - math.ceil(_LATER * len(logarithms)) :] / _LN2
     seen = terms[np.isfinite(terms)]
     count = len(seen)
     if count < _FEWEST:
