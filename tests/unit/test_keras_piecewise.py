@@ -48,6 +48,11 @@ CASES = {
     "up 2d bilinear": ((3, 2, 2), lambda: [L.UpSampling2D((2, 3), interpolation="bilinear")], {}),
     "up 2d first": ((2, 3, 2), lambda: [L.UpSampling2D(2, interpolation="bilinear", **FIRST)], {}),
     "up 3d": ((2, 1, 2, 2), lambda: [L.UpSampling3D((1, 2, 3))], {}),
+    "einsum dense": (
+        (2, 3),
+        lambda: [L.EinsumDense("abc,cd->abd", (None, 4), activation="relu", bias_axes="d"), L.EinsumDense("...x,xy->...y", 2)],
+        {"ReLU": 8},
+    ),
     "repeated": ((3,), lambda: [L.RepeatVector(2), L.Dense(2, activation="relu")], {}),
     "transposed 1d": ((4, 2), lambda: [L.Conv1DTranspose(3, 3, strides=2, activation="relu")], {}),
     "transposed 2d": ((3, 2, 2), lambda: [L.Conv2DTranspose(3, (2, 3), strides=(1, 2), padding="same")], {}),

@@ -160,6 +160,12 @@ OPERATORS = {
         (1, 2, 3),
         {"z": np.array(0, dtype=np.int64), "a": integers(0), "r": integers(-1)},
     ),
+    "einsum": ([node("Einsum", "xw", equation="ij,jk->ik")], (2, 4), {"w": single(4, 3)}),
+    "einsum without an arrow": ([node("Einsum", "wx", equation="kj, bj")], (1, 4), {"w": single(3, 4)}),
+    "einsum with an ellipsis": ([node("Einsum", "xw", equation="...j,kj->...k")], (2, 3, 4), {"w": single(2, 4)}),
+    "einsum of one": ([node("Einsum", "x", equation="bij->bji")], (1, 2, 3), {}),
+    "einsum of a diagonal": ([node("Einsum", "x", equation="ii->i")], (3, 3), {}),
+    "einsum of three": ([node("Einsum", "vxw", equation="i,bij,jk->bk")], (1, 2, 3), {"v": single(2), "w": single(3, 2)}),
     "weights that are only scaled": (
         [node("DequantizeLinear", "qsz", "w"), node("MatMul", "xw")],
         (1, 4),
@@ -249,6 +255,10 @@ def test_old_operator_sets_equal_onnxruntime(name):
         ([node("Resize", ["x", "", "f"], mode="cubic")], "mode 'cubic'"),
         ([node("Squeeze", "xa")], "only axes of one entry"),
         ([node("Pad", "xc")], "has pads"),
+        ([node("Einsum", "xx", equation="abcd,abcd->a")], "multiplies two values that both depend on the input"),
+        ([node("Einsum", "xt", equation="abcd,e->f")], "which does not fit its operands"),
+        ([node("Einsum", "xt", equation="ab,b")], "which does not fit its operands"),
+        ([node("Einsum", "xt", equation="abcd,c->a")], "an axis has"),
     ],
 )
 def test_what_is_not_piecewise_linear_or_does_not_fit(nodes, words):

@@ -12,7 +12,7 @@ from tessella.importers.trace import Ended, Tensor, Trace
 from tessella.network import Floats
 
 SUPPORTED: Final = (
-    "Dense, Conv1D to 3D and transposed, DepthwiseConv, SeparableConv, BatchNormalization, MaxPooling, AveragePooling and global ones, UpSampling, "
+    "Dense, EinsumDense, Conv1D to 3D and transposed, DepthwiseConv, SeparableConv, BatchNormalization, MaxPooling, AveragePooling and global ones, UpSampling, "
     "ReLU, LeakyReLU, PReLU, activations such as relu, leaky_relu, relu6 and hard_tanh, Flatten, Reshape, Permute, ZeroPadding, Cropping, Add, "
     "Subtract, Average, Maximum, Minimum, Concatenate, Rescaling, Normalization, Dropout, Identity, models of these, and softmax, sigmoid or tanh "
     "at the end"

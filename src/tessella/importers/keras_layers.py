@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tessella.importers.activations import MAXIMUM, leaky, maximum
+from tessella.importers.contraction import contract
 from tessella.importers.keras_calls import LAYERS, MERGES, Context, activate, rectified
 from tessella.importers.keras_windows import channels_last
 from tessella.importers.operators import batch_norm
@@ -22,6 +23,13 @@ def _identity(_context: Context, _layer: Any, tensor: Tensor) -> Tensor:
 
 def _dense(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     result = context.trace.multiply(tensor, context.numbers(layer.kernel))
+    if layer.bias is not None:
+        result = result.shift(context.numbers(layer.bias))
+    return activate(context, result, layer.activation)
+
+
+def _einsum_dense(context: Context, layer: Any, tensor: Tensor) -> Tensor:
+    result = contract(context.trace, str(layer.equation), [tensor, context.numbers(layer.kernel)])
     if layer.bias is not None:
         result = result.shift(context.numbers(layer.bias))
     return activate(context, result, layer.activation)
@@ -127,6 +135,7 @@ LAYERS.update(
         "Activation": _activation,
         "BatchNormalization": _batch_norm,
         "Dense": _dense,
+        "EinsumDense": _einsum_dense,
         "Flatten": _flatten,
         "LeakyReLU": _leaky,
         "Normalization": _normalization,

@@ -8,6 +8,7 @@ import numpy as np
 
 from tessella.errors import UnsupportedModel, UnsupportedOperator
 from tessella.importers.activations import MAXIMUM, absolute, largest_along, maximum, minimum
+from tessella.importers.contraction import contract
 from tessella.importers.onnx_node import Array, Indicator, Node, Value, as_tensor, operator
 from tessella.importers.trace import Tensor, Trace, broadcast_shapes, concatenate
 from tessella.network import COMPARISON
@@ -107,6 +108,12 @@ def _power(node: Node) -> Sequence[Value]:
 @operator("MatMul", factors=(0, 1))
 def _matmul(node: Node) -> Sequence[Value]:
     return [node.trace.multiply(node.value(0), node.value(1))]
+
+
+@operator("Einsum", factors=tuple(range(8)))
+def _einsum(node: Node) -> Sequence[Value]:
+    operands = [node.value(place) for place in range(len(node.inputs))]
+    return [contract(node.trace, str(node.attribute("equation", "")), operands)]
 
 
 @operator("Gemm", factors=(0, 1))
