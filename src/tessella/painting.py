@@ -1,5 +1,7 @@
 """What pictures of regions are made of, on axes of matplotlib."""
 
+import math
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -10,6 +12,8 @@ from tessella.lines.along import Along
 from tessella.listing.polygons import Polygons
 from tessella.mosaic import tile_colours, tiles
 from tessella.network import Floats
+from tessella.summarising.statistics import Statistic
+from tessella.summarising.summary import Distribution
 
 Figure = Any  # of matplotlib, which may not be there
 Axes = Any
@@ -39,19 +43,26 @@ def by_region(axes: Axes, found: Polygons, _output: int | None) -> None:
 
 def by_slope(axes: Axes, found: Polygons, output: int | None) -> None:
     """How steep the network is, of one output or of all."""
+    matrices, _ = found.affine_maps()
+    chosen = matrices if output is None else matrices[:, [output]]
+    what = "all outputs" if found.network.output_dim > 1 and output is None else f"output {output or 0}"
+    by_value(axes, found, np.sqrt((chosen**2).sum(axis=(1, 2))), f"slope of {what}")
+
+
+def by_value(axes: Axes, found: Polygons, values: Floats, label: str) -> None:
+    """A shade for each region, from its value."""
     from matplotlib import colormaps  # noqa: PLC0415
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415
     from matplotlib.colors import Normalize  # noqa: PLC0415
 
-    matrices, _ = found.affine_maps()
-    chosen = matrices if output is None else matrices[:, [output]]
-    steep = np.sqrt((chosen**2).sum(axis=(1, 2)))
-    scale, colours = Normalize(steep.min(), max(steep.max(), steep.min() + 1e-12)), colormaps["viridis"]
-    levels = np.minimum((256.0 * np.asarray(scale(steep))).astype(np.int64), 255)
+    low, high = float(values.min()), float(values.max())
+    scale, colours = Normalize(low, max(high, low + 1e-12)), colormaps["viridis"]
+    levels = np.minimum((256.0 * np.asarray(scale(values))).astype(np.int64), 255)
     _fill(axes, found, levels, colours(np.arange(256)))
-    what = "all outputs" if found.network.output_dim > 1 and output is None else f"output {output or 0}"
     bar = axes.figure.colorbar(ScalarMappable(scale, colours), cax=axes.inset_axes((1.03, 0.0, 0.04, 1.0)))
-    bar.set_label(f"slope of {what}")
+    bar.set_label(label)
+    if (values == np.rint(values)).all() and high - low <= _FEW:
+        bar.set_ticks(np.arange(low, high + 1.0).tolist())
     bar.outline.set_visible(False)
 
 
@@ -79,7 +90,12 @@ def _fill(axes: Axes, found: Polygons, classes: npt.NDArray[np.int64], colours: 
 
 
 def by_layer(axes: Axes, found: Polygons, _output: int | None) -> None:
-    """Walls in the colours of layers, on white; later layers lie below earlier ones, whose walls are whole lines."""
+    """Walls in the colours of layers, on white."""
+    walls(axes, found, None)
+
+
+def walls(axes: Axes, found: Polygons, chosen: Sequence[int] | None) -> None:
+    """Walls in the colours of layers, those of all layers or of some, counted from 1; later layers lie below earlier ones, whose walls are whole lines."""
     from matplotlib.collections import PathCollection  # noqa: PLC0415
     from matplotlib.lines import Line2D  # noqa: PLC0415
     from matplotlib.path import Path  # noqa: PLC0415
@@ -90,6 +106,8 @@ def by_layer(axes: Axes, found: Polygons, _output: int | None) -> None:
     thin = 1.2 if len(found) < 2000 else 0.7 if len(found) < 20_000 else 0.35
     layers = [number for number, layer in enumerate(found.network.layers) if layer.relus]
     for place, number in enumerate(layers):
+        if chosen is not None and place + 1 not in chosen:
+            continue
         mine = found.borders == number
         begin, end = found.corners[mine], found.corners[after[mine]]
         forward = (end[:, 0] > begin[:, 0]) | (
@@ -97,11 +115,11 @@ def by_layer(axes: Axes, found: Polygons, _output: int | None) -> None:
         )  # of the two sides of a wall one is drawn
         ends = np.stack([begin[forward], end[forward]], axis=1).reshape(-1, 2)
         codes = np.tile(np.array([Path.MOVETO, Path.LINETO], dtype=np.uint8), len(ends) // 2)
-        walls = Path(ends, codes)
-        walls.should_simplify = False
+        lines = Path(ends, codes)
+        lines.should_simplify = False
         colour, order = _LAYERS[place % len(_LAYERS)], 2.0 - place / (len(layers) + 1)
         axes.add_collection(
-            PathCollection([walls], facecolors="none", edgecolors=colour, linewidths=thin, zorder=order), autolim=False
+            PathCollection([lines], facecolors="none", edgecolors=colour, linewidths=thin, zorder=order), autolim=False
         )
         handles.append(Line2D([], [], color=colour, linewidth=2.0, label=f"cut by layer {place + 1}"))
     for handle in handles:
@@ -264,3 +282,17 @@ def bare(axes: Axes, *sides: str) -> None:
     """Draw no frame on these sides."""
     for side in sides:
         axes.spines[side].set_visible(False)
+
+
+def bars(axes: Axes, found: Distribution) -> None:
+    """The part of the regions in each bar, and the mean."""
+    edges, heights = found.histogram()
+    axes.bar(edges[:-1], 100.0 * heights, width=np.diff(edges), align="edge", color="#c9dbe8", edgecolor="white", linewidth=0.4)
+    if found.name is not Statistic.DECISION and math.isfinite(found.mean.value):
+        low, high = found.mean.low, found.mean.high
+        axes.axvline(found.mean.value, color=_LAYERS[1], linewidth=1.4, label=f"mean {found.mean.value:.4g}")
+        if low < high:
+            shown = max(low, edges[0]), min(high, edges[-1])
+            axes.axvspan(*shown, color=_LAYERS[1], alpha=0.15, linewidth=0.0, label=f"mean between {low:.4g} and {high:.4g}")
+    axes.set_ylabel("% of the regions")
+    bare(axes, "top", "right")

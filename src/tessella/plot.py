@@ -4,6 +4,7 @@ Needs matplotlib (``pip install matplotlib``, or the extra ``plot``).  Every fun
 works without a display: ``figure.savefig("regions.svg")``.  With ``ax=`` it draws where it is told to.
 """
 
+import os
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from importlib.util import find_spec
@@ -26,9 +27,11 @@ from tessella.painting import (
     INK,
     SIDE,
     bare,
+    bars,
     by_layer,
     by_region,
     by_slope,
+    by_value,
     curves,
     decision,
     dots,
@@ -37,13 +40,19 @@ from tessella.painting import (
     grown,
     legend,
     ticks,
+    walls,
 )
 from tessella.progress import found_so_far, with_bar
 from tessella.result import Side, format_confidence, format_count, maps
 from tessella.slicing import Slice
+from tessella.slicing import slice as make_slice
+from tessella.solids import space, write_gif
 from tessella.stability import Stability
+from tessella.summarising.statistics import Statistic, of_polygons
+from tessella.summarising.summary import Distribution, Summary
+from tessella.tracking import Tracker
 
-__all__ = ["Colour", "along", "bracket", "regions", "stability"]
+__all__ = ["Colour", "along", "animation", "bracket", "histogram", "regions", "space", "stability"]
 
 Figure = Any  # of matplotlib, which may not be there
 Axes = Any
@@ -51,6 +60,16 @@ Axes = Any
 _PALE = "#d5dbe1"
 _STABLE = 0.08  # of the colours: for units that are stable on either side
 _STATES = ("#2b5c8a", "#f4f1e8", "#b5482a")  # stably inactive, both, stably active
+_LABELS = {
+    Statistic.ACTIVE: "active ReLUs",
+    Statistic.RANK: "rank of the affine map",
+    Statistic.SPECTRAL: "largest singular value of the affine map",
+    Statistic.WALLS: "regions behind walls",
+    Statistic.RADIUS: "radius of a largest ball inside",
+    Statistic.VOLUME: "area",
+    Statistic.SHARE: "share of the area",
+    Statistic.DECISION: "decision (-1 where it changes)",
+}
 _NARROW = 1e-12  # of its distance from 0: how wide half of a picture must be
 
 
@@ -73,7 +92,8 @@ def regions(  # noqa: PLR0913  one keyword per option
     domain: DomainLike | None = None,
     *,
     polygons: Polygons | None = None,
-    colour: Colour | str = Colour.REGION,
+    colour: Colour | Statistic | str | npt.ArrayLike = Colour.REGION,
+    layers: Sequence[int] = (),
     output: int | None = None,
     limit: int | None = None,
     data: npt.ArrayLike | None = None,
@@ -95,7 +115,9 @@ def regions(  # noqa: PLR0913  one keyword per option
         What `tessella.polygons` returned for it, if that is known already.
     colour
         ``"region"``: a colour for each pattern, another than its neighbours have.  ``"layer"``: walls in the colour of the layer that made them.  ``"slope"``: how steep the
-        network is there, the norm of the derivatives of its outputs.
+        network is there, the norm of the derivatives of its outputs.  The name of a `tessella.Statistic`, such as ``"active"``, or one number for each polygon: a shade for each.
+    layers
+        Layers, counted from 1, whose walls are drawn over the colours.
     output
         The output whose slope or graph is drawn; None for all of them.
     limit
@@ -117,7 +139,7 @@ def regions(  # noqa: PLR0913  one keyword per option
     >>> figure.axes[0].get_title()
     '2-2-1 on [-1, 1]^2: 4 regions'
     """
-    chosen = options.chosen(Colour, colour, "colour", "a picture")
+    chosen = _colour(colour)
     source, whole, where = _source(network, domain)
     _check_size(where)
     if polygons is not None and not (polygons.network == whole and polygons.domain == where):
@@ -133,8 +155,18 @@ def regions(  # noqa: PLR0913  one keyword per option
     names = _names(source, found)
     seen = _examples(source, found, data, labels)
     figure, axes = _axes(ax, (7.0, 4.2)) if found.dim == 1 else _square(ax)
-    draw = graph if found.dim == 1 else {Colour.REGION: by_region, Colour.LAYER: by_layer, Colour.SLOPE: by_slope}[chosen]
-    draw(axes, found, output)
+    _check_layers(layers, found)
+    if found.dim == 2 and not isinstance(chosen, Colour):
+        by_value(axes, found, *_values(chosen, found))
+    else:
+        draw = (
+            graph
+            if found.dim == 1
+            else {Colour.REGION: by_region, Colour.LAYER: by_layer, Colour.SLOPE: by_slope}[Colour(chosen)]
+        )
+        draw(axes, found, output)
+    if layers and found.dim == 2:
+        walls(axes, found, layers)
     axes.set_title(_title(source, found), color=INK)
     axes.set_xlabel(names[0])
     if found.dim == 2:
@@ -148,6 +180,39 @@ def regions(  # noqa: PLR0913  one keyword per option
     if ax is None and found.dim == 2:
         grown(figure, axes)
     return figure
+
+
+def _colour(asked: object) -> Colour | Statistic | Floats:
+    """What colours say: a name, or a number for each polygon."""
+    if not isinstance(asked, str):
+        try:
+            return np.asarray(asked, dtype=np.float64)
+        except (TypeError, ValueError):
+            asked = str(asked)
+    if asked in set(Statistic):
+        return Statistic(asked)
+    if asked not in set(Colour):
+        msg = f"colour is {asked!r:.40}; a picture takes one of {', '.join([*Colour, *Statistic])}, or one number for each region"
+        raise OptionError(msg)
+    return Colour(asked)
+
+
+def _values(chosen: Colour | Statistic | Floats, found: Polygons) -> tuple[Floats, str]:
+    """The number that each polygon is shaded by, and what it is."""
+    if isinstance(chosen, Statistic):
+        return of_polygons(chosen, found), _LABELS.get(chosen, str(chosen))
+    values = np.asarray(chosen, dtype=np.float64)
+    if values.shape != (len(found),) or not np.isfinite(values).all():
+        msg = f"colour has shape {values.shape}; one finite number for each of the {len(found):,} regions was expected"
+        raise OptionError(msg)
+    return values, "value"
+
+
+def _check_layers(layers: Sequence[int], found: Polygons) -> None:
+    depth = found.network.depth
+    if not all(isinstance(layer, (int, np.integer)) and 1 <= layer <= depth for layer in layers):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+        msg = f"layers are {list(layers)!r:.40}; the layers with ReLUs have numbers 1 to {depth}"
+        raise OptionError(msg)
 
 
 def _source(network: NetworkLike | Slice, domain: DomainLike | None) -> tuple[Network | Slice, Network, Domain]:
@@ -267,6 +332,112 @@ def along(found: Along, *, output: int | None = None, names: Sequence[str] | Non
         axes.set_xticks(range(last + 1), list(names))
     legend(axes)
     return figure
+
+
+def histogram(found: Distribution | Summary, name: Statistic | str | None = None, *, ax: Axes | None = None) -> Figure:
+    """Draw how a statistic is distributed over the regions, and its mean; between which ends the mean lies, if regions were drawn.
+
+    Parameters
+    ----------
+    found
+        What `tessella.summarise` returned, or one of its distributions.
+    name
+        The statistic, of a summary.
+    ax
+        Where to draw; None for a figure of its own.
+
+    Examples
+    --------
+    >>> import tessella
+    >>> net = tessella.Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
+    >>> figure = tessella.plot.histogram(tessella.summarise(net, (-1, 1), "active"), "active")
+    >>> figure.axes[0].get_xlabel()
+    'active ReLUs'
+    """
+    if isinstance(found, Summary):
+        if name is None:
+            msg = f"say which statistic to draw: one of {', '.join(one.name for one in found.distributions)}"
+            raise OptionError(msg)
+        found = found.distribution(name)
+    if not isinstance(found, Distribution):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+        msg = f"a histogram is drawn of what tessella.summarise returned, not of an object of type {type(found).__name__}"
+        raise OptionError(msg)
+    figure, axes = _axes(ax, (6.4, 4.0))
+    bars(axes, found)
+    label = "volume" if found.name is Statistic.VOLUME else _LABELS.get(found.name, f"{found.name} norm of the affine map")
+    axes.set_xlabel(label)
+    axes.set_title(f"{len(found):,} regions, {'all of them' if found.how == 'all regions' else found.how}", color=INK)
+    legend(axes)
+    return figure
+
+
+def animation(  # noqa: PLR0913  one keyword per option
+    networks: Tracker | Sequence[NetworkLike],
+    domain: DomainLike,
+    path: str | os.PathLike[str],
+    *,
+    names: Sequence[str] | None = None,
+    points: npt.ArrayLike | None = None,
+    axes: Sequence[int] | None = None,
+    seconds: float = 0.5,
+    colour: Colour | Statistic | str = Colour.REGION,
+    data: npt.ArrayLike | None = None,
+    labels: npt.ArrayLike | None = None,
+) -> None:
+    """Write the regions of a network while it is trained to an animated GIF: one picture for each time.
+
+    Parameters
+    ----------
+    networks
+        A `tessella.Tracker` that keeps networks (``track(..., keep=True)``), or networks in order.
+    domain
+        Where: that of the network, also where a slice of it is drawn.
+    path
+        The file, such as ``training.gif``.
+    names
+        What to call the times; epochs of a tracker, else their numbers.
+    points, axes
+        Those of `tessella.slice`, for networks with more than two free inputs.
+    seconds
+        How long each picture is shown; the last one three times as long.
+    colour, data, labels
+        Those of `regions`.
+
+    Examples
+    --------
+    >>> import tessella, tempfile
+    >>> from pathlib import Path
+    >>> tracker = tessella.track([([[1.0, 0.5], [-1.0, 2.0]], [0.5, 0.5]), ([[1.0, 1.0]], None)], (-2, 2), keep=True)
+    >>> [tracker.step().epoch for _ in range(3)]
+    [0, 1, 2]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tessella.plot.animation(tracker, (-2, 2), Path(folder) / "training.gif")
+    ...     (Path(folder) / "training.gif").read_bytes()[:6]
+    b'GIF89a'
+    """
+    options.check_seconds(seconds, "an animation", otherwise="", endless=False)
+    given = list(networks.networks) if isinstance(networks, Tracker) else list(networks)
+    times = (
+        [f"epoch {one.epoch}" for one in networks.records]
+        if isinstance(networks, Tracker)
+        else [str(n) for n in range(len(given))]
+    )
+    if not given or len(given) != len(names or times):
+        why = (
+            "track with keep=True, and step at least once"
+            if isinstance(networks, Tracker)
+            else "give one network at least, and one name each"
+        )
+        msg = f"there are {len(given)} networks and {len(names or times)} times to draw; {why}"
+        raise OptionError(msg)
+    frames = list[Figure]()
+    for network, name in zip(given, names or times, strict=True):
+        sliced = points is not None or axes is not None
+        drawn = make_slice(network, points, domain, axes=axes) if sliced else network
+        figure = regions(drawn, None if sliced else domain, colour=colour, data=data, labels=labels)
+        figure.axes[0].set_title(f"{name}: {figure.axes[0].get_title().rpartition(': ')[2]}", color=INK)
+        frames.append(figure)
+    write_gif(path, frames, seconds)
 
 
 def stability(found: Stability | Analysis, *, ax: Axes | None = None) -> Figure:

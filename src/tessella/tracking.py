@@ -21,6 +21,7 @@ from tessella.files import unwritable
 from tessella.importers import load
 from tessella.kernel import meter
 from tessella.methods import Method
+from tessella.network import Network
 from tessella.options import check_whole
 from tessella.result import SCHEMA, Counted, Result, Shown, check_schema, format_count, from_text, maps
 from tessella.stability import stability_to_go_on_with
@@ -131,7 +132,7 @@ class Tracker(Shown):
         """Nothing is recorded yet."""
         self._look, self._every, self._path, self._writer = look, every, path, writer
         self._epoch = 0
-        self.records = list[Record]()
+        self.records, self.networks = list[Record](), list[Network]()
         header = [field.name for field in fields(Record)]
         if path is not None and not _goes_on(path, header):
             self._write(header)
@@ -244,6 +245,7 @@ def track(  # noqa: PLR0913  one keyword per option
     tensorboard: str | os.PathLike[str] | Writer | None = None,
     relu_output: bool = False,
     input_shape: tuple[int, ...] | None = None,
+    keep: bool = False,
 ) -> Tracker:
     """Follow the number of regions of a model while it is trained.
 
@@ -265,6 +267,8 @@ def track(  # noqa: PLR0913  one keyword per option
         A folder for TensorBoard, or anything with ``add_scalar``.
     relu_output, input_shape
         Those of `tessella.load`.
+    keep
+        Whether to keep the network of each record, in ``tracker.networks``: what `tessella.plot.animation` draws.
 
     Examples
     --------
@@ -283,9 +287,12 @@ def track(  # noqa: PLR0913  one keyword per option
         found, total = estimate(network, where, stability=known, **options), known.totals()
         part = (found.maps, found.relative_error, found.lower, found.confidence, found.exact)
         units = (total["active"], total["inactive"], total["unstable"])
+        if keep:
+            made.networks.append(network)
         return Record(epoch, *part, *units, seconds=meter.clock() - start, counted=network.counted)
 
-    return Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard))
+    made = Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard))
+    return made
 
 
 def _writer(given: object) -> Writer | None:

@@ -1,4 +1,4 @@
-"""`tessella graph` as a person uses it."""
+"""`tessella graph` as a person uses it, and pictures of statistics and solids."""
 
 import json
 
@@ -54,3 +54,17 @@ def test_wrong_options(run, model, options, words):
     assert (code, out) == (2, "")
     assert words in err
     assert len(err.splitlines()) == 1
+
+
+def test_solids_statistics_and_layers(run, tmp_path):
+    pytest.importorskip("plotly")
+    written(tmp_path / "three.npz", (3, 3, 1))
+    written(tmp_path / "two.npz", (2, 4, 3, 1))
+    code, out, _ = run("plot", tmp_path / "three.npz", "-o", tmp_path / "solids.html")
+    assert code == 0
+    assert "open it in a browser" in out
+    assert b"plotly" in (tmp_path / "solids.html").read_bytes()
+    assert run("plot", tmp_path / "two.npz", "--colour", "active", "--layers", "1,2", "-o", tmp_path / "a.svg").code == 0
+    code, _, err = run("plot", tmp_path / "two.npz", "-o", tmp_path / "solids.html")
+    assert code == 2
+    assert "solids need three free inputs" in err

@@ -16,6 +16,7 @@ from tessella.cli.options import (
     check_least,
     check_output,
     end,
+    whole_numbers,
 )
 from tessella.cli.several import Models, One, analysed, compared, ranking_of, read_models
 from tessella.cli.where import Where
@@ -36,11 +37,34 @@ _FORMATS = (".svg", ".png", ".pdf")
 def plot(  # noqa: PLR0913  one parameter per option
     *,
     model: Model,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .svg, .png or .pdf.")] = "regions.svg",
+    output: Annotated[
+        str,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where to: .svg, .png or .pdf; .html for a network with three inputs, as solids to turn around.",
+        ),
+    ] = "regions.svg",
     cut: Cut,
     colour: Annotated[
-        str, typer.Option("--colour", "--color", metavar="WHAT", help="What colours say: region, layer (that cut) or slope.")
+        str,
+        typer.Option(
+            "--colour",
+            "--color",
+            metavar="WHAT",
+            help="What colours say: region, layer (that cut), slope, or a statistic such as active, radius or decision.",
+        ),
     ] = "region",
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers",
+            metavar="NUMBERS",
+            help="Draw the walls of these layers over the colours, such as 1,2.",
+            show_default=False,
+        ),
+    ] = None,
     of_output: Annotated[
         int | None,
         typer.Option(
@@ -68,11 +92,18 @@ def plot(  # noqa: PLR0913  one parameter per option
         tessella plot model.onnx --box -1,1 --slice 3,7 --at 0.5 --colour layer -o walls.pdf
 
         tessella plot model.onnx --through images.npz --colour slope -o plane.png
+
+        tessella plot two_inputs.onnx --colour active --layers 1,2 -o active.svg
+
+        tessella plot three_inputs.onnx -o solids.html
     """
     from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
 
     pictures.require_matplotlib()
-    check_output(output, _FORMATS)
+    check_output(output, (*_FORMATS, ".html"))
+    if Path(output).suffix.lower() == ".html":
+        _solids(model, output, where.or_unit_cube(network := reading.network(model)), network, limit, printing)
+        return
     network, given = reading.network(model), examples.given()
     shown = printing.shown
     domain = where.or_unit_cube(network)
@@ -83,8 +114,9 @@ def plot(  # noqa: PLR0913  one parameter per option
     drawn, place = (chosen.network, chosen.domain) if chosen else (network, domain)
     with drawing.progress_line("regions", shown=shown) as tick:
         found = tessella.polygons(drawn, place, limit=limit, progress=tick)
+    chosen_layers = [] if layers is None else whole_numbers(layers, "--layers")
     what: Any = (chosen,) if chosen else (network, domain)
-    figure = pictures.regions(*what, polygons=found, colour=colour, output=of_output, limit=limit, **given)
+    figure = pictures.regions(*what, polygons=found, colour=colour, layers=chosen_layers, output=of_output, limit=limit, **given)
     picture = rendered(figure, Path(output).suffix[1:].lower())
     with writing(output) as file:
         file.write(picture)
@@ -167,6 +199,20 @@ def report(  # noqa: PLR0913  one parameter per option
         _tell_domain(first.domain, where)
         typer.echo(f"{output}: {_size(output)}; open it in a browser")
     end(interrupted=done[-1].found.status is Status.INTERRUPTED, lost=done[-1].found.status is Status.LOST)
+
+
+def _solids(model: str, output: str, domain: "Domain", network: "Network", limit: int, printing: Printing) -> None:  # noqa: PLR0913, PLR0917
+    """Write a view of solids, for networks with three inputs."""
+    from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
+
+    figure = pictures.space(network, domain, limit=limit)
+    with writing(output) as file:
+        file.write(figure.to_html(include_plotlyjs=True).encode())
+    title = str(figure.layout.title.text)
+    if printing.as_json:
+        drawing.print_json({"model": model, "file": output, "domain": domain.to_dict()})
+    else:
+        typer.echo(output if printing.quiet else f"{title}\n{output}: {_size(output)}; open it in a browser")
 
 
 def _tell_report(done: "list[One]", explorers: "dict[str, Explorer]", ranking: "tessella.Ranking | None") -> None:

@@ -11,6 +11,7 @@ from tessella.errors import OptionError
 from tessella.kernel.program import Program
 from tessella.listing.cells import has_corners
 from tessella.listing.patterns import affine_maps
+from tessella.listing.polygons import Polygons
 from tessella.network import Floats, Mask
 from tessella.partition.region import Region
 from tessella.stability import Stability
@@ -92,15 +93,40 @@ def slopes(known: Stability, patterns: Mask, goes_on: Callable[[], bool]) -> dic
     return dict(zip(names, np.concatenate(parts, axis=1), strict=True))
 
 
+def of_polygons(statistic: Statistic, found: Polygons) -> Floats:
+    """A statistic of all polygons, or intervals, of a list.
+
+    Examples
+    --------
+    >>> from tessella import Box, Network, polygons
+    >>> net = Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, 1.0]], None)])
+    >>> of_polygons(Statistic.ACTIVE, polygons(net, Box(-1, 1, dim=2))).tolist()
+    [2.0, 1.0, 1.0, 0.0]
+    """
+    if statistic is Statistic.ACTIVE:
+        return found.patterns.sum(axis=1).astype(np.float64)
+    if statistic in {Statistic.VOLUME, Statistic.SHARE}:
+        return found.areas / (found.areas.sum() if statistic is Statistic.SHARE else 1.0)
+    if statistic in SLOPES:
+        matrices, _ = found.affine_maps()
+        norms = Norms.of(matrices)
+        values = {Statistic.SPECTRAL: norms.spectral, Statistic.FROBENIUS: norms.frobenius, Statistic.MAXIMUM: norms.maximum}
+        return values[statistic] if statistic in values else ranks(matrices)
+    return np.array([_of_region(statistic, Region(found.network, found.domain, pattern.copy())) for pattern in found.patterns])
+
+
 def of_region(statistic: Statistic, known: Stability, pattern: Mask) -> float:
     """A statistic that takes linear programs, or corners, of one region."""
-    region = Region(known.network, known.domain, pattern.copy())
+    if statistic is Statistic.VOLUME:
+        return volume_of_thin(known, pattern)
+    return _of_region(statistic, Region(known.network, known.domain, pattern.copy()))
+
+
+def _of_region(statistic: Statistic, region: Region) -> float:
     if statistic is Statistic.RADIUS:
         return region.radius
     if statistic is Statistic.DECISION:
         return float(_decision(region))
-    if statistic is Statistic.VOLUME:
-        return volume_of_thin(known, pattern)
     return float(len(region.neighbours()))
 
 
