@@ -178,6 +178,27 @@ def test_help_has_what_most_people_want_first_and_says_of_no_flag_that_it_is_a_b
         assert "<bool>" not in run(*command, "--help")[1]
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("count --boxx 1", "no such option: --boxx: did you mean --box? 'tessella count --help' shows what can be typed"),
+        ("cuont net.npz", "no such command 'cuont': did you mean 'count'? 'tessella --help' shows what can be typed"),
+        ("count", "missing argument 'MODEL'; 'tessella count --help' shows what can be typed"),
+        ("count net.npz --method x", "invalid value for '--method': 'x' is not one of 'walk', 'milp'; 'tessella count"),
+        ("count net.npz --box", "--box"),
+        ("estimate net.npz --probes 1e3", "invalid value for '--probes'"),
+        ("demo more", "unexpected extra argument"),
+        ("--foo", "no such option: --foo; 'tessella --help'"),
+    ],
+)
+def test_what_was_typed_wrong_is_told_in_one_line_like_every_other_error(run, typed, said):
+    code, out, err = run(*typed.split())
+    assert (code, out) == (2, "")
+    assert err.startswith("tessella: error: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
 def test_shells_complete_commands_options_and_values(run):
     named = {"_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}  # else the shell is the one that runs the tests
     assert "_TESSELLA_COMPLETE=complete_bash" in run.apart("--show-completion", "bash", **named).out

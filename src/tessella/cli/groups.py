@@ -1,8 +1,9 @@
 """Options that belong together: a command takes a group of them as one value, and a person types them one by one."""
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -49,6 +50,25 @@ if TYPE_CHECKING:
     from tessella.stability import Stability
 
 
+@contextmanager
+def _in_one_line() -> Generator[None]:
+    """What was typed wrong is told like every other error; the parser would draw a box around it, several lines high.
+
+    Its errors are known by what they can do: their class lives in another package from one version of typer to the next.
+    """
+    try:
+        yield
+    except Exception as error:
+        message = getattr(error, "format_message", None)
+        if message is None or type(error).__name__ == "NoArgsIsHelpError":
+            raise
+        text = " ".join(str(message()).split()).rstrip(".").replace("Value error, ", "").replace(". Did you", ": did you")
+        text = re.sub(r" \(Possible options: (.*)\)$", r": did you mean \1?", text)
+        command = getattr(getattr(error, "ctx", None), "command_path", "tessella")
+        msg = f"{text[:1].lower()}{text[1:]}{'' if text.endswith('?') else ';'} '{command} --help' shows what can be typed"
+        raise OptionError(msg) from error
+
+
 class Commands(TyperGroup):
     """All commands, what most people want first."""
 
@@ -72,6 +92,16 @@ class Commands(TyperGroup):
         "demo",
         "warm",
     )
+
+    def make_context(self, *given: Any, **others: Any) -> Any:
+        """Read what stands before the command."""
+        with _in_one_line():
+            return super().make_context(*given, **others)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Read what the command takes, and do it."""
+        with _in_one_line():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Their names in that order, new ones last."""
