@@ -239,6 +239,11 @@ def test_parts_of_the_domain_add_up(tmp_path, count):
     network, regions, _ = count
     written = [tessella.certify(network, (-1, 1), tmp_path / f"{side}.txt", given={0: side}) for side in (False, True)]
     assert sum(one.regions for one in written) == regions
+    together = tessella.certify(
+        network, (-1, 1), tmp_path / "both.txt", given=[{0: False}, {0: True, 1: False}, {0: True, 1: True}]
+    )
+    checked = tessella.verify(together.path)
+    assert (checked.accepted, checked.regions, together.regions, checked.parts) == (True, regions, regions, 3)
     checked = tessella.verify(written[0].path)
     assert (checked.accepted, checked.regions, checked.parts) == (True, written[0].regions, 1)
     assert checked.fingerprint == network.fingerprint
@@ -252,7 +257,7 @@ def test_what_is_not_finished_leaves_no_file(tmp_path, monkeypatch):
     def press(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(certify, "_tree", press)
+    monkeypatch.setattr(certify, "_trees", press)
     stopped = tessella.certify(network, (-1, 1), path)
     assert (str(stopped.status), path.exists()) == ("interrupted", False)
     assert list(tmp_path.iterdir()) == []

@@ -1,7 +1,7 @@
 """Certificates: files that prove a count, or which units are stable, to whoever does not trust Tessella."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,7 +93,7 @@ def certify(  # noqa: PLR0913  one keyword per option
     path: str | os.PathLike[str],
     *,
     claim: Claim | str = Claim.COUNT,
-    given: Mapping[int, bool] | None = None,
+    given: Mapping[int, bool] | Sequence[Mapping[int, bool]] | None = None,
     stability: Stability | None = None,
     seconds: float | None = None,
     progress: Callable[[int], None] | bool | None = None,
@@ -113,7 +113,8 @@ def certify(  # noqa: PLR0913  one keyword per option
         ``"count"``: the number of regions, with a point in each, and for each side of a unit that is empty the combination of inequalities that shows it.
         ``"stability"``: a lower and an upper bound on what each unit sees before its ReLU, and the stable units by these.
     given
-        Of a count: count only the regions where these units are active (True) or not.  Units are numbered through all layers, linear ones included.
+        Of a count: count only the regions where these units are active (True) or not.  Units are numbered through all layers, linear ones included.  Several such
+        parts of a count may be given.
     stability
         For bounds: which units are stable, if that is known already.
     seconds
@@ -139,7 +140,7 @@ def certify(  # noqa: PLR0913  one keyword per option
     asked = options.chosen(Claim, claim, "claim", who)
     options.check_seconds(seconds, who)
     tell, deadline = options.check_progress(progress, who, "the number of regions so far"), Deadline.after(seconds)
-    sides = _sides(network, given or {})
+    parts = [_sides(network, one) for one in ([given or {}] if given is None or isinstance(given, Mapping) else given)]
     status, regions, bounds, unproved = Status.FINISHED, 0, 0, 0
 
     def tick(found: int) -> None:
@@ -159,7 +160,7 @@ def certify(  # noqa: PLR0913  one keyword per option
                 unproved = _ranges(known, text, tick)
                 regions = 0
             else:
-                _tree(network, domain, text, tick, sides)
+                _trees(network, domain, text, tick, parts)
             bounds = text.bounds
     except (_TimeIsUpError, KeyboardInterrupt) as error:
         status = Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.TIME_LIMIT
@@ -175,10 +176,12 @@ def _ranges(known: Stability, text: Text, tick: Callable[[int], None]) -> int:
     return ranges.unproved
 
 
-def _tree(network: Network, domain: Domain, text: Text, tick: Callable[[int], None], given: Mapping[int, int]) -> None:
+def _trees(network: Network, domain: Domain, text: Text, tick: Callable[[int], None], parts: list[dict[int, int]]) -> None:
     from tessella.certificates.trees import Walk  # noqa: PLC0415  loads the compiler
 
-    Walk(network, domain, text, tick).walk({}, given)
+    walk = Walk(network, domain, text, tick)
+    for given in parts:
+        walk.walk({}, given)
 
 
 class _TimeIsUpError(Exception):

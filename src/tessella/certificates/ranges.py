@@ -12,21 +12,23 @@ from fractions import Fraction
 
 import numpy as np
 
+from tessella.certificates.exactly import Exactly, Row, as_whole
 from tessella.certificates.text import Text
 from tessella.certificates.verify import Certificate as Checker
 from tessella.domain import Polytope
 from tessella.kernel.program import EMPTY, Basis, Outcome, Program
 from tessella.methods import Method
 from tessella.network import Floats
+from tessella.partition.tree import Tree
 from tessella.stability import Stability
 from tessella.tightening.linear import lines
 from tessella.tightening.relaxation import Relaxation, relax
 
 _DIGITS = 24  # of what is claimed, binary
-_NODES = 5000  # of the branches of one proof
+_NODES = 20_000  # of the branches of one proof
 _FACTORS = tuple(2.0**power for power in range(0, 61, 4))  # of what shows that a branch is empty
 _SCALES = (30, 60)  # binary digits of numbers
-_CLOSE = 1e-9  # of a variable's range: gaps that are smaller are rounding
+_NOTHING = 1e-10  # of the largest multiplier: smaller ones are rounding
 
 Sides = dict[int, int]
 
@@ -92,14 +94,18 @@ class Ranges:
         """Write the best bound that is found; gives its value."""
         stable = self._known.inactive if goal.sign > 0 else self._known.active
         wanted, rectified = bool(stable[goal.layer][goal.unit]), self._network.layers[goal.layer].rectified[goal.unit]
-        best = self._proof(goal, {}, self._by_lines(goal, {}, None, 1.0))
+        best = self._proof(goal, self._by_lines(goal, {}, None, 1.0))
+        if wanted and best.value > 0:
+            best = min(best, self._proof(goal, self._by_lines(goal, {}, None, 0.0)), key=lambda proof: proof.value)
         if relaxed is not None and not (wanted and best.value <= 0):
             numbers = self._by_lines(goal, {}, relaxed.duals(relaxed.solve(goal, {}, EMPTY)), 1.0)
-            best = min(best, self._proof(goal, {}, numbers), key=lambda proof: proof.value)
+            best = min(best, self._proof(goal, numbers), key=lambda proof: proof.value)
         value, proof = _outward(best.value), [("end", best.numbers)]
         if relaxed is not None and wanted and rectified and best.value > 0:
             branched = self._branched(goal, relaxed)
             value, proof = (0.0, branched) if branched else (value, proof)
+        if wanted and goal.layer == 0 and value > 0.0:
+            value, proof = self._exactly(goal) or (value, proof)
         self.unproved += wanted and value > 0.0
         unit = self._starts[goal.layer] + goal.unit
         self._text.bound(unit, int(goal.sign > 0), goal.sign * value)
@@ -108,6 +114,17 @@ class Ranges:
         (self._checker.high if goal.sign > 0 else self._checker.low)[self._text.place(unit)] = goal.sign * Fraction(value)
         self._put(unit, -1)
         return value
+
+    def _exactly(self, goal: _Goal) -> "tuple[float, list[tuple[str, dict[int, int]]]] | None":
+        """What proves that a first unit's bound is 0 where the domain's inequalities meet the unit in a point, or are multiples of it; None if it is not."""
+        domain, place = self._domain, int(self._network.layers[0].rectified[: goal.unit].sum())
+        walls = np.flatnonzero(domain.matrix[:, domain.box.free].any(axis=1)).tolist() if isinstance(domain, Polytope) else []
+        rows = [*(Row(-1, wall, 1) for wall in walls), Row(0, place, int(goal.sign > 0))]
+        point, multipliers = Exactly(Tree(self._network, domain)).settle(rows, b"")
+        if point is not None or multipliers is None:
+            return None
+        names = [*(self._starts[-1] + wall for wall in walls), goal.unit]
+        return 0.0, [("end", as_whole(dict(zip(names, multipliers, strict=True))))]
 
     def _branched(self, goal: _Goal, relaxed: "_Relaxed") -> list[tuple[str, dict[int, int]]] | None:
         """What proves that a bound is 0, by branches over the sides of units before; None if that takes too many."""
@@ -136,7 +153,7 @@ class Ranges:
             factors = _FACTORS if outcome.bound == -math.inf else (1.0,)
             for digits in _SCALES:
                 for factor in factors:
-                    proof = self._proof(goal, sides, self._by_lines(goal, sides, duals, factor), digits)
+                    proof = self._proof(goal, self._by_lines(goal, sides, duals, factor), digits)
                     if proof.value <= 0:
                         return proof
             return None
@@ -148,24 +165,22 @@ class Ranges:
         self._checker.put(self._text.place(unit), side, strictly=False)
         self._checker.way.clear()
 
-    def _proof(self, goal: _Goal, sides: Sides, numbers: Mapping[int, float], digits: int = _SCALES[0]) -> _Proof:
+    def _proof(self, goal: _Goal, numbers: Mapping[int, float], digits: int = _SCALES[0]) -> _Proof:
         """The bound that numbers prove once they are rounded, by the checker's arithmetic."""
         unit, scale = self._starts[goal.layer] + goal.unit, 2.0**digits
         whole = {unit: int(scale)} | {one: round(Fraction(number) * int(scale)) for one, number in numbers.items()}
-        for one, side in sides.items():  # a row that is not negative is used as it is
-            if one in whole:
-                whole[one] = max(whole[one], 0) if side else min(whole[one], 0)
         whole = {one: number for one, number in whole.items() if number}
         placed = {self._text.place(one): number for one, number in whole.items()}
         return _Proof(self._checker.bound(self._text.place(unit), goal.sign, placed), whole)
 
     def _by_lines(self, goal: _Goal, sides: Sides, duals: "_Duals | None", factor: float) -> dict[int, float]:
-        """Numbers for all units before: those of linear bounds, or those that a relaxation's multipliers stand for, times a factor if these show that there is no point."""
+        """Numbers for all units before: those of linear bounds (the factor is how much of the lower line's slope is taken), or those that a relaxation's multipliers stand for, times the factor."""
         weights = goal.sign * self._network.layers[goal.layer].dense()[goal.unit]
         found = {unit: factor * number for unit, number in duals.walls.items()} if duals else {}
         for number in range(goal.layer - 1, -1, -1):
             layer, (low, high), start = self._network.layers[number], self._found[number], self._starts[number]
             line = lines(layer, low, high)
+            below = np.where(layer.slope > 1.0, line.lower_slope, layer.slope + factor * (line.lower_slope - layer.slope))
             by_itself = weights * np.where(layer.rectified & (low >= 0.0) & (high > 0.0), 1.0, layer.slope)
             taken = by_itself.copy()
             for place in np.flatnonzero(layer.rectified & (low < 0.0) & (high > 0.0)).tolist():
@@ -173,7 +188,7 @@ class Ranges:
                 if unit in sides:
                     by_itself[place] = weight * (1.0 if sides[unit] else layer.slope[place])
                 if duals is None:
-                    taken[place] = weight * (line.upper_slope if weight > 0.0 else line.lower_slope)[place]
+                    taken[place] = weight * (line.upper_slope if weight > 0.0 else below)[place]
                 else:
                     taken[place] = weight * layer.slope[place] + factor * duals.units.get(unit, 0.0)
                 own = float(taken[place]) - (float(by_itself[place]) if unit in sides else 0.0)
@@ -218,7 +233,8 @@ class _Relaxed:
     def duals(self, outcome: Outcome) -> _Duals:
         """The multipliers, in terms of preactivations and inequalities as they are."""
         relaxation, first = self._relaxation, self._relaxation.first
-        own = outcome.multipliers / relaxation.norms
+        multipliers = outcome.multipliers
+        own = np.where(np.abs(multipliers) > _NOTHING * np.abs(multipliers).max(initial=0.0), multipliers, 0.0) / relaxation.norms
         walls = {self._total + row: max(float(own[row]), 0.0) for row in range(first)}
         slopes = relaxation.slopes
         units = {unit: float(slopes[k] * own[first + 2 * k + 1] - own[first + 2 * k]) for k, unit in enumerate(self._units)}

@@ -122,7 +122,7 @@ class Walk:
             del self._points[cell.known :]
             split = self._split(self._behind(cell), given)
             if split is None:
-                self._tick(self._text.points - before)
+                self._tick(self._text.points)
                 continue
             unit, cell = split
             self._text.split(unit)
