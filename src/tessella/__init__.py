@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from tessella.listing.graph import Graph, graph
     from tessella.listing.listing import regions
     from tessella.listing.polygons import Polygons, polygons
+    from tessella.nearby.local import Local, local
     from tessella.network import Layer, Network, Source
     from tessella.partition.region import Neighbours, Region
     from tessella.preactivation import PreactivationBounds
@@ -88,6 +89,7 @@ __all__ = [
     "Gurobi",
     "HiGHS",
     "Layer",
+    "Local",
     "MIPBound",
     "MissingPackage",
     "Neighbours",
@@ -130,6 +132,7 @@ __all__ = [
     "load",
     "load_domain",
     "load_domains",
+    "local",
     "mipbound",
     "mipbound_model",
     "montufar_bound",
@@ -166,6 +169,7 @@ _NAMES = {
     "lines.along": ("Along", "along"),
     "listing.listing": ("regions",),
     "listing.polygons": ("Polygons", "polygons"),
+    "nearby.local": ("Local", "local"),
     "network": ("Layer", "Network", "Source"),
     "partition.region": ("Neighbours", "Region"),
     "preactivation": ("PreactivationBounds",),

@@ -17,8 +17,10 @@ Weight: TypeAlias = Floats | Sparse
 
 def is_sparse(array: object) -> bool:
     """Whether this is a scipy sparse matrix, without importing scipy to find out."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(array))
+    asked = getattr(
+        sys.modules.get("scipy.sparse"), "issparse", None
+    )  # not there while another thread imports it, and then nobody has one
+    return asked is not None and bool(asked(array))
 
 
 def frozen_floats(values: object, name: str, ndim: int) -> Floats:

@@ -1,4 +1,4 @@
-"""`tessella along` as a person uses it."""
+"""`tessella local` and `tessella along` as a person uses them."""
 
 import json
 
@@ -52,6 +52,40 @@ def test_a_path_with_corners_as_json(run, model, tmp_path):
 )
 def test_bad_input_ends_in_one_line(run, model, arguments, words):
     code, out, err = run("along", model, *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_regions_around_points(run, model, tmp_path):
+    points = np.loadtxt(tmp_path / "corners.csv", delimiter=",")
+    found = tessella.local(model, points, 0.2, domain=(-1, 1))
+    code, out, err = run("local", model, "--data", "corners.csv", "--radius", "0.2", "--box", "-1,1")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "net.npz: 5-8-7-3 in linf balls of radius 0.2"
+    assert "4 of 4 balls counted exactly, proved" in out
+    asked = "local", model, "--data", "corners.csv", "--radius", "0.2", "--box", "-1,1"
+    assert run(*asked, "-q").out.split() == [str(number) for number in found.counts]
+    record = json.loads(run(*asked, "--json", "--first", "2").out)
+    assert tessella.Local.from_dict(record).counts == found.counts[:2]
+    assert run("local", model, "--data", "corners.csv", "--radius", "0.2", "--subspace", "2", "-q").code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--data", "corners.csv"], "say which points"),
+        (["--radius", "0.1"], "say which points"),
+        (["--data", "corners.csv", "--radius", "0"], "radius is 0.0"),
+        (["--data", "corners.csv", "--radius", "0.1,0.2"], "one number for the balls"),
+        (["--data", "corners.csv", "--radius", "0.1", "--box", "5,6"], "outside of the domain"),
+        (["--data", "corners.csv", "--radius", "0.1", "--around", "a.npy"], "--around does not go with --data"),
+        (["--data", "corners.csv", "--radius", "0.1", "--norm", "l3"], "takes one of l1, l2, linf"),
+        (["--data", "a.npy", "--radius", "0.1"], "one row of numbers per point"),
+    ],
+)
+def test_bad_balls_end_in_one_line(run, model, arguments, words):
+    code, out, err = run("local", model, *arguments)
     assert (code, out) == (2, "")
     assert words in err
     assert err.count("\n") == 1

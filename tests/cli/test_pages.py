@@ -53,6 +53,7 @@ def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
         "summarise model.onnx --box 0,0.2 --statistics active,spectral,decision --seconds 5",
         "graph model.onnx --box 0,0.3 --limit 100 -o r.graphml",
         "along model.onnx --path points.csv",
+        "local model.onnx --data points.csv --radius 0.01",
     ],
 )
 def test_every_field_of_json_is_on_its_page(command, run, tmp_path):

@@ -20,6 +20,7 @@ COMMANDS = [
     "plot",
     "report",
     "along",
+    "local",
     "compress",
 ]
 HEAVY = ["numpy", "scipy", "numba", "llvmlite", "onnx", "pyscipopt", "matplotlib", "torch", "tessella.cli.drawing"]

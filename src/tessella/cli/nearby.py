@@ -1,4 +1,4 @@
-"""The commands that look where the data are: `along`."""
+"""The commands that look where the data are: `local` and `along`."""
 
 import os
 from pathlib import Path
@@ -8,9 +8,10 @@ import typer
 
 import tessella
 from tessella.cli.compressing import app
-from tessella.cli.groups import Printing, Reading, grouped
+from tessella.cli.groups import Machines, Printing, Reading, grouped
 from tessella.cli.later import drawing, places
-from tessella.cli.options import Model, check_output, end, numbers
+from tessella.cli.options import Model, Seconds, Seed, check_least, check_output, end, numbers
+from tessella.cli.where import Where
 from tessella.errors import OptionError
 from tessella.files import writing
 from tessella.result import Status
@@ -20,6 +21,69 @@ if TYPE_CHECKING:
 
 _FILES = (".csv", ".npy", ".npz")
 _FORMATS = (".svg", ".png", ".pdf")
+
+
+@app.command()
+@grouped
+def local(  # noqa: PLR0913  one parameter per option
+    *,
+    model: Model,
+    data: Annotated[
+        str | None,
+        typer.Option("--data", metavar="FILE", help="A .csv, .npy or .npz file of points, one row each.", show_default=False),
+    ] = None,
+    norm: Annotated[str, typer.Option("--norm", metavar="NAME", help="In which norm the balls are: linf, l1 or l2.")] = "linf",
+    subspace: Annotated[
+        int | None,
+        typer.Option("--subspace", metavar="K", help="Take balls in K random orthonormal directions.", show_default=False),
+    ] = None,
+    first: Annotated[
+        int | None, typer.Option("--first", metavar="N", help="Only the first N points.", show_default=False)
+    ] = None,
+    where: Where,
+    seconds: Seconds = None,
+    seed: Seed = 0,
+    machines: Machines,
+    reading: Reading,
+    printing: Printing,
+) -> None:
+    """Count the regions around points, and say how far the nearest wall is.
+
+    --radius is that of the balls; --box cuts off what lies outside of it.  All that is said is proved.
+    A time limit or Ctrl-C ends with what is known by then.
+
+    Examples
+    --------
+        tessella local model.onnx --data X.npy --radius 0.05
+
+        tessella local mnist.onnx --data images.npy --radius 0.001 --box 0,1 --norm l2
+
+        tessella local model.onnx --data X.npy --radius 0.5 --subspace 2 --json
+    """
+    if data is None or where.radius is None:
+        msg = "say which points, and how far around them: --data X.npy --radius 0.05"
+        raise OptionError(msg)
+    others = [name for name, value in where.given().items() if value is not None and name not in {"box", "radius"}]
+    if others:
+        msg = f"--{others[0].replace('_', '-')} does not go with --data; the points are read as the network reads them"
+        raise OptionError(msg)
+    check_least(seed=seed)
+    if first is not None:
+        check_least(1, first=first)
+    network = reading.network(model)
+    points, radius = _points(data)[:first], numbers(where.radius, "--radius")
+    if len(radius) != 1:
+        msg = f"--radius takes one number for the balls of all points; got {where.radius!r:.40}"
+        raise OptionError(msg)
+    within = None if where.box is None else Where(box=where.box).domain(network)
+    with drawing.progress_bar("points", shown=printing.shown) as tick:
+        options: dict[str, Any] = {"subspace": subspace, "domain": within, "seconds": seconds, "rng": seed, **machines.given()}
+        found = tessella.local(network, points, radius[0], norm, progress=tick, **options)
+    if printing.as_json:
+        drawing.print_json({"model": model, **found.to_dict()})
+    else:
+        places.print_local(os.path.basename(model), found, quiet=printing.quiet)
+    end(interrupted=found.status is Status.INTERRUPTED)
 
 
 @app.command()
@@ -87,7 +151,7 @@ def along(  # noqa: PLR0913  one parameter per option
         _drawable(output)
     network = reading.network(model)
     corners: Any = (
-        _corners(path) if path is not None else [_input(begin or "", "--from", network), _input(stop or "", "--to", network)]
+        _points(path) if path is not None else [_input(begin or "", "--from", network), _input(stop or "", "--to", network)]
     )
     with drawing.progress_bar("walking", shown=printing.shown) as tick:
         found = tessella.along(
@@ -121,8 +185,8 @@ def _draw(found: "tessella.Along", output: str, of_output: int | None) -> None:
         file.write(picture)
 
 
-def _corners(path: str) -> "Floats":
-    """The corners of a path in a file."""
+def _points(path: str) -> "Floats":
+    """The points in a file."""
     from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
 
     return read_points(path)

@@ -4,9 +4,10 @@ import typer
 
 from tessella.cli.drawing import WHY, console, table
 from tessella.lines.along import Along
-from tessella.result import Status, format_count
+from tessella.nearby.local import Local
+from tessella.result import Side, Status, format_count
 
-_MOST = 20  # breaks that are listed
+_MOST = 20  # lines of a table
 
 
 def print_along(name: str, found: Along, *, quiet: bool) -> None:
@@ -37,3 +38,29 @@ def _sentence(found: Along) -> str:
     one = "region" if found.regions == 1 else "regions"
     back = "" if found.distinct == found.regions else f", {format_count(found.distinct or 0)} of them different"
     return f"Exactly {format_count(found.regions)} {one}{back}, proved."
+
+
+def print_local(name: str, found: Local, *, quiet: bool) -> None:
+    """Regions around points; one number a line if quiet, or both bounds."""
+    if quiet:
+        for low, high in zip(found.lower, found.upper, strict=True):
+            typer.echo(str(low) if low == high else f"{low} {format_count(high, Side.UPPER)}")
+        return
+    columns = [("point", True), ("regions", True), ("nearest wall", True), ("units that change", True)]
+    directions = "" if found.basis is None else f" in {found.basis.shape[1]} directions"
+    drawn = table(f"{name}: {found.network.shape} in {found.norm} balls of radius {found.radius:g}{directions}", columns)
+    for number, low, high in list(zip(range(len(found)), found.lower, found.upper, strict=True))[:_MOST]:
+        regions = format_count(low) if low == high else f"{format_count(low, Side.LOWER)} to {format_count(high, Side.UPPER)}"
+        few, many = found.units_lower[number], found.units_upper[number]
+        drawn.add_row(str(number), regions, f"{found.distances[number]:.4g}", str(few) if few == many else f"{few} to {many}")
+    out = console()
+    out.print(drawn)
+    if len(found) > _MOST:
+        out.print(f"... and {len(found) - _MOST:,} more points (--json has all)")
+    exact = sorted(number for number in found.counts if number is not None)
+    middle = f", the median {format_count(exact[len(exact) // 2])} regions" if exact else ""
+    out.print(f"\n{len(exact):,} of {len(found):,} balls counted exactly, proved{middle}. {found.seconds:.2f} s.")
+    if found.status is not Status.FINISHED:
+        typer.echo(
+            f"Note: stopped by {WHY.get(found.status, 'the time limit')}; balls that were not finished have bounds.", err=True
+        )

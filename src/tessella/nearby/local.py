@@ -1,0 +1,403 @@
+"""The regions around points: the door, and what it answers."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from tessella import options
+from tessella.answer import Answer, past, read_domain, read_network
+from tessella.counting.count import count
+from tessella.domain import Box
+from tessella.door import DomainLike, NetworkLike, enter, enter_anywhere
+from tessella.errors import DomainError, NetworkError, OptionError
+from tessella.executors import ExecutorLike, hiring
+from tessella.kernel import meter
+from tessella.kernel.deadline import Deadline
+from tessella.kernel.threads import single_threaded
+from tessella.methods import Method
+from tessella.nearby.balls import Balls, Norm
+from tessella.nearby.cells import Cells
+from tessella.nearby.reduced import reduce
+from tessella.nearby.walls import NORMS, distances
+from tessella.network import Floats, Network, frozen_floats
+from tessella.parallel import run, worker_count
+from tessella.progress import with_bar
+from tessella.result import Status, format_count
+from tessella.seeds import generator
+from tessella.stability import Stability, stability
+from tessella.upper.configuration import configuration, stages
+
+_WHO = "a local count"
+_FEW_UNITS = 60  # that may change, up to which cells are counted one by one
+_MOST = 3000  # regions of a ball that are counted that way
+_TASKS = 8  # for each worker
+_LEAST = 0.01  # seconds for a ball
+_FLAT = 1e-6  # how far directions of a basis may be from orthonormal
+
+
+@dataclass(frozen=True, slots=True)
+class Local(Answer):
+    """The regions around points.
+
+    Parameters
+    ----------
+    network
+        Whose regions.
+    points
+        The points, one row each.
+    radius, norm
+        The balls around them.
+    domain
+        What lies outside of it was cut off; None for nothing.
+    basis
+        Directions, as columns, that span the subspace in which the balls are; None for all inputs.
+    lower, upper
+        For each point proved bounds on the number of regions that its ball meets.
+    walls
+        For each point how far the nearest wall of its own region is, at least and at most, in the norms l1, l2 and linf: an array of shape (points, 3, 2).
+    units_lower, units_upper
+        For each point how many units change their sign in the ball, at least and at most; of the outer box for l2.
+    status
+        Why it ended.
+    seconds
+        Wall time spent, without compiling.
+    """
+
+    network: Network
+    points: Floats
+    radius: float
+    norm: Norm
+    domain: Box | None
+    basis: Floats | None
+    lower: tuple[int, ...]
+    upper: tuple[int, ...]
+    walls: Floats
+    units_lower: tuple[int, ...]
+    units_upper: tuple[int, ...]
+    status: Status = Status.FINISHED
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Make read-only arrays, of lists too; an infinite distance is None in JSON."""
+        for name in ("points", "basis", "walls"):
+            values = getattr(self, name)
+            if values is not None:
+                array = np.array(values, dtype=np.float64)
+                if name == "walls":
+                    array = np.where(np.isnan(array), np.inf, array).reshape(-1, 3, 2)
+                array.flags.writeable = False
+                object.__setattr__(self, name, array)
+
+    @property
+    def counts(self) -> tuple[int | None, ...]:
+        """For each point the number of regions, exactly; None where the bounds differ."""
+        return tuple(low if low == high else None for low, high in zip(self.lower, self.upper, strict=True))
+
+    @property
+    def distances(self) -> Floats:
+        """For each point the distance to the nearest wall of its own region, in the norm of the balls, rounded down; 0 on a wall, infinite without walls."""
+        return self.walls[:, NORMS.index(self.norm), 0]
+
+    def __len__(self) -> int:
+        """How many points there are."""
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        """One line a person can read."""
+        exact = sorted(number for number in self.counts if number is not None)
+        middle = f", the median {format_count(exact[len(exact) // 2])} regions" if exact else ""
+        early = "" if self.status is Status.FINISHED else f", {self.status}"
+        where = f"{self.norm} balls of {self.radius:g}{self._place()}"
+        return f"Local({len(exact):,} of {len(self):,} {where} counted{middle}{early}, {self.seconds:.2f} s)"
+
+    def _place(self) -> str:
+        return "" if self.basis is None else f" in {self.basis.shape[1]} directions"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per point: how many regions its ball meets, distances to the nearest wall, and units that change."""
+        walls = {f"distance_{name}": self.walls[:, number, 0].tolist() for number, name in enumerate(NORMS)}
+        columns = {"point": list(range(len(self))), "regions": self.counts, "at_least": self.lower, "at_most": self.upper}
+        columns = {**columns, **walls, "units_at_least": self.units_lower, "units_at_most": self.units_upper}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def _title(self) -> str:
+        return f"Regions of {self.network.shape} in {len(self):,} {self.norm} balls of radius {self.radius:g}{self._place()}"
+
+    def _note(self) -> str:
+        return "" if self.status is Status.FINISHED else f"Not all balls were counted ({self.status})."
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            **past(self.network, self.domain),
+            "counted": self.network.counted,
+            "points": self.points.tolist(),
+            "radius": self.radius,
+            "norm": self.norm,
+            "basis": None if self.basis is None else self.basis.tolist(),
+            "counts": self.counts,
+            "lower": self.lower,
+            "upper": self.upper,
+            "distances": self.distances.tolist(),
+            "walls": self.walls.tolist(),
+            "units_lower": self.units_lower,
+            "units_upper": self.units_upper,
+            "status": self.status,
+            "seconds": self.seconds,
+        }
+
+    @classmethod
+    def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
+        walls = [[[np.inf if end is None else end for end in pair] for pair in one] for one in record["walls"]]
+        domain = read_domain(record.get("domain"))
+        return {**record, "network": read_network(record, network), "domain": domain, "walls": np.array(walls)}
+
+
+class Around(NamedTuple):
+    """What is known of one ball."""
+
+    lower: int
+    upper: int
+    units_lower: int
+    units_upper: int
+    walls: list[list[float]]
+
+
+@with_bar(lambda done, total: (f"{done:,} of {total:,} points", done / max(total, 1)))
+@hiring
+def local(  # noqa: PLR0913  one keyword per option
+    network: NetworkLike,
+    points: npt.ArrayLike,
+    radius: float,
+    norm: Norm | str = Norm.LINF,
+    *,
+    subspace: npt.ArrayLike | int | None = None,
+    domain: DomainLike | None = None,
+    seconds: float | None = None,
+    executor: ExecutorLike | None = None,
+    workers: int | None = None,
+    rng: int | np.random.Generator = 0,
+    progress: Callable[[int, int], None] | bool | None = None,
+) -> Local:
+    """Count the regions around points, and say how far the nearest wall is.
+
+    All that is said is proved.  Ctrl-C returns what is known so far.
+
+    Parameters
+    ----------
+    network
+        What `tessella.load` takes.
+    points
+        One row each; rows in the shape of images are flattened row by row.
+    radius
+        Of the balls.
+    norm
+        ``"linf"`` (boxes), ``"l1"``, or ``"l2"``: a lower bound from the box inside, an upper one from the box around it.
+    subspace
+        Directions in which the balls extend: a basis of orthonormal columns, shape (inputs, k), or a number k for as many random ones.  Norms, and distances, are those of the coordinates.
+    domain
+        A box such as ``(0, 1)`` that holds the points; what lies outside of it is cut off from the balls.
+    seconds
+        For all points together; balls that are not finished have bounds.  None for no limit.
+    executor
+        Any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler; None for threads of this process.
+    workers
+        How many work at the same time; None for all cores, or as many as the executor has.
+    rng
+        Draws random directions.
+    progress
+        Called with the number of points done and their total; True for a bar on a terminal or in a notebook.
+
+    Examples
+    --------
+    >>> import tessella
+    >>> net = tessella.load([([[1.0, 0.0], [0.0, 1.0]], None), ([[1.0, -1.0]], [0.25])], relu_output=True)
+    >>> found = tessella.local(net, [[0.5, 0.5], [0.25, -1.0]], radius=0.5)
+    >>> found.counts, found.distances.round(9).tolist()
+    ((2, 2), [0.125, 0.25])
+    """
+    begun = meter.clock()
+    read, within = _entered(network, domain)
+    chosen = options.chosen(Norm, norm, "norm", _WHO)
+    places = _places(points, read)
+    balls = Balls(read, _radius(radius), chosen, within, _basis(subspace, read, rng))
+    _check_inside(places, balls)
+    options.check_seconds(seconds, _WHO)
+    options.check_workers(workers, _WHO)
+    hired = options.check_executor(executor, _WHO)
+    tell = options.check_progress(progress, _WHO, "the number of points done and their total")
+    found, status = _gathered(balls, places, Deadline.after(seconds), hired, workers, tell)
+    unknown = None if len(found) == len(places) else configuration(read.input_dim, stages(read))
+    every = [found.get(number) or _nothing(unknown or 1, read) for number in range(len(places))]
+    low, high, units_low, units_high, walls = zip(*every, strict=True)
+    space = balls.within, balls.basis
+    walled = np.array(walls, dtype=np.float64)
+    return Local(
+        read, places, balls.radius, chosen, *space, low, high, walled, units_low, units_high, status, meter.clock() - begun
+    )
+
+
+def _gathered(  # noqa: PLR0913, PLR0917  who works on what
+    balls: Balls,
+    places: Floats,
+    deadline: Deadline,
+    executor: Executor | None,
+    workers: int | None,
+    tell: Callable[[int, int], None] | None,
+) -> tuple[dict[int, Around], Status]:
+    """What is known of the balls that there was time for, and why it ended."""
+    found, status, many = dict[int, Around](), Status.FINISHED, worker_count(workers, executor)
+    size = max(min(len(places) // (_TASKS * many), 32), 1)
+    parts = [range(begin, min(begin + size, len(places))) for begin in range(0, len(places), size)]
+    pool = ThreadPoolExecutor(many) if executor is None and many > 1 and len(parts) > 1 else nullcontext(executor)
+    try:
+        with pool as someone, single_threaded():
+            left = deadline.left
+            share = None if np.isinf(left) else max(left * min(many, len(parts)) / len(places), _LEAST)
+            tasks = [(number, balls, places[part.start : part.stop], share) for number, part in enumerate(parts)]
+            for number, part in run(ask, tasks, someone, lambda: deadline.passed):
+                found.update(zip(parts[number], part, strict=True))
+                if tell is not None:
+                    tell(len(found), len(places))
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    unfinished = len(found) < len(places) or (deadline.passed and any(one.lower < one.upper for one in found.values()))
+    return found, Status.TIME_LIMIT if unfinished and status is Status.FINISHED else status
+
+
+def ask(_number: int, balls: Balls, places: Floats, seconds: float | None) -> list[Around]:
+    """What is known of some balls; the number makes each call another one, as some executors merge equal calls."""
+    return [_around(balls, place, seconds) for place in places]
+
+
+def _around(balls: Balls, place: Floats, seconds: float | None) -> Around:
+    """What is known of one ball."""
+    walls = distances(balls.network, place, balls.basis).T.tolist()
+    deadline, parts = Deadline.after(seconds), balls.around(place)
+    found = [
+        _counted(network, domain, deadline.part(1.0 / (len(parts) - number))) for number, (network, domain) in enumerate(parts)
+    ]
+    return Around(found[0][0], found[-1][1], found[-1][2], found[-1][3], walls)
+
+
+def _counted(network: Network, domain: Any, deadline: Deadline) -> tuple[int, int, int, int]:
+    """Bounds on the regions of a domain, and on the units that change there."""
+    if not domain.free_dim:
+        return 1, 1, 0, 0
+    known = stability(network, domain, method=Method.LINEAR)
+    units = known.totals()["unstable"]
+    if not units:
+        return 1, 1, 0, 0
+    lower, upper, both, thin = 1, None, 0, False
+    if units <= _FEW_UNITS:
+        cells = Cells(reduce(known), _start(domain))
+        quick = cells.count(lambda: deadline.passed, _MOST)
+        lower, upper, both, thin = quick.lower, quick.upper, int(quick.both.sum()), quick.thin > 0
+        if lower == upper:
+            return lower, upper, both, both  # all regions are known, and so is who changes
+    if upper is None or thin or lower >= _MOST or not deadline.passed:
+        slow = _slowly(network, domain, known, deadline)
+        lower, upper = max(lower, slow[0]), min(slow[1], upper or slow[1])
+    return lower, upper, both, units
+
+
+def _slowly(network: Network, domain: Any, known: Stability, deadline: Deadline) -> tuple[int, int]:
+    """Bounds by the count of whole domains."""
+    left = None if np.isinf(deadline.left) else max(deadline.left, _LEAST)
+    found = count(network, domain, stability=known, seconds=left, workers=1)
+    if found.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return found.lower, found.upper
+
+
+def _start(domain: Any) -> Floats:
+    """A point inside, with its free inputs scaled to [-1, 1]."""
+    box = domain.box
+    if isinstance(domain, Box):
+        return np.zeros(box.free_dim)
+    centre, half = box.lower / 2.0 + box.upper / 2.0, (box.upper - box.lower) / 2.0
+    return ((domain.centre - centre)[box.free] / half[box.free]).clip(-1.0, 1.0)
+
+
+def _nothing(most: int, network: Network) -> Around:
+    """What is known of a ball that nobody looked at."""
+    return Around(1, most, 0, network.relus, [[0.0, np.inf]] * 3)
+
+
+def _entered(network: NetworkLike, domain: DomainLike | None) -> tuple[Network, Box | None]:
+    if domain is None:
+        return enter_anywhere(network, None)[0], None
+    read, within = enter(network, domain)
+    if not isinstance(within, Box):
+        msg = f"{_WHO} takes a box as domain, not {within.describe():.60}; give the box around it"
+        raise DomainError(msg)
+    return read, within
+
+
+def _places(points: npt.ArrayLike, network: Network) -> Floats:
+    """The points, checked."""
+    try:
+        places = frozen_floats(points, "points", ndim=np.ndim(points))
+    except NetworkError as error:
+        raise OptionError(str(error)) from error
+    except ValueError as error:
+        msg = f"points cannot be read as rows of {network.input_dim} numbers: {error!s:.80}"
+        raise OptionError(msg) from error
+    if places.ndim == 1 and places.size == network.input_dim:
+        places = places[None]
+    if places.ndim < 2 or not len(places) or places.size != len(places) * network.input_dim:
+        msg = f"points have shape {places.shape}; expected one row per point, with {network.input_dim} inputs each"
+        raise OptionError(msg)
+    return places.reshape(len(places), -1)
+
+
+def _radius(radius: object) -> float:
+    if isinstance(radius, bool) or not isinstance(radius, Real) or not 0.0 < float(radius) < np.inf:
+        msg = f"radius is {radius!r:.40}; {_WHO} takes a positive number, such as 0.01"
+        raise OptionError(msg)
+    return float(radius)
+
+
+def _basis(given: Any, network: Network, rng: int | np.random.Generator) -> Floats | None:
+    """Directions as columns."""
+    if given is None:
+        return None
+    dim = network.input_dim
+    if np.ndim(given) == 0:
+        options.check_whole(given, "subspace", _WHO, of="directions")
+        if int(given) > dim:
+            msg = f"subspace is {given}, but the network has {dim} inputs; there are no more directions than that"
+            raise OptionError(msg)
+        return np.linalg.qr(generator(rng).standard_normal((dim, int(given))))[0]
+    try:
+        basis = frozen_floats(given, "subspace", ndim=2)
+    except NetworkError as error:
+        raise OptionError(str(error)) from error
+    if basis.shape[0] != dim or not 1 <= basis.shape[1] <= dim:
+        msg = f"subspace has shape {basis.shape}; expected ({dim}, k): one column per direction"
+        raise OptionError(msg)
+    if np.abs(basis.T @ basis - np.eye(basis.shape[1])).max() > _FLAT:
+        msg = "the columns of subspace are not orthonormal; numpy.linalg.qr(basis)[0] makes them so"
+        raise OptionError(msg)
+    return basis
+
+
+def _check_inside(places: Floats, balls: Balls) -> None:
+    """Refuse points outside of the domain, balls that are too small to have two ends, and a domain that cannot be cut off."""
+    if balls.within is not None and balls.basis is not None:
+        msg = "domain cuts balls in all inputs; leave it out with subspace"
+        raise OptionError(msg)
+    if balls.within is not None:
+        outside = ~balls.within.contains(places)
+        if outside.any():
+            msg = f"point {int(np.argmax(outside))} lies outside of the domain {balls.within.describe():.60}, as {int(outside.sum())} of {len(places)} do; give a larger domain, or none"
+            raise DomainError(msg)
+    if balls.basis is None and (places + balls.radius == places).all(axis=1).any():
+        where = int(np.argmax((places + balls.radius == places).all(axis=1)))
+        msg = f"radius is {balls.radius:g}, less than what floating-point numbers tell apart at point {where}; give a larger one"
+        raise OptionError(msg)
