@@ -16,6 +16,7 @@ from typing import Any, cast
 import numpy as np
 
 from tessella import options
+from tessella.analysis.beginning import to_descend
 from tessella.analysis.estimating_elsewhere import EstimatingElsewhere
 from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.memory import format_size, memory_to_walk
@@ -52,6 +53,7 @@ _SHARPEN, _POLISH = 0.2, 0.05  # for tighter bounds of units: where nothing else
 _FEW_INPUTS, _MOST_UNITS = 6, 1000  # where counting is by vertices; where it is not, units beyond which it is hopeless
 _MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
 _SLOWER = 1.3  # how much longer than foreseen a count may take
+_PATIENCE = 0.25  # part of the time that is left, after which counting goes on if no descent ended
 _MIPBOUND = 0.4  # part of the time that is left
 _PARITY = 5  # units in a parity constraint
 _LOOSE, _FEW_UNITS = (
@@ -158,7 +160,7 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
     session.fits = need <= session.memory
     if not session.fits:
         session.say(
-            f"Counting and descents were left out: they would take about {format_size(need)} of memory, {format_size(session.memory)} are allowed."
+            f"Counting and descents through all units were left out: they would take about {format_size(need)} of memory, {format_size(session.memory)} are allowed."
         )
     elif session.executor is not None:
         with session.off_the_clock("the workers"):
@@ -180,8 +182,7 @@ def _go(session: Session, mipbound: bool | None) -> None:  # noqa: FBT001  as `a
                 session.say("The proved bounds meet, so nothing had to be estimated.")
                 return
             estimating = Estimating(session, counting, mipbound)
-            if session.fits:
-                estimating.go(process)
+            estimating.go(process)
         if session.fits or mipbound:
             estimating.go_on()
 
@@ -246,12 +247,20 @@ class Estimating:
         self._units = _known(session).totals()["unstable"]
         self._may_search = bool(mipbound) or (mipbound is None and self._units <= _FEW_UNITS)
         self._counts = self._searches = self._judged = False
+        self._may_count = session.fits and session.standing.domain.free_dim <= _FEW_INPUTS
+        self._descended = to_descend(_known(session), session.memory)
+        self._whole = self._descended is session.standing.stability
         self._foreseen: float | None = None
         self._last = Estimate(session.standing.network, session.standing.domain, -math.inf, math.inf, 1, 0.0)
 
     def go(self, process: EstimatingProcess | EstimatingElsewhere) -> None:
         """Estimate until the time is over, or something else is worth more."""
-        session = self._session
+        session, descended = self._session, self._descended
+        if descended is None:
+            return
+        if not self._whole:
+            units = descended.totals()["unstable"]
+            session.say(f"Descents went through {units:,} units of its first layers alone: these have no more regions than all.")
         with session.off_the_clock("the estimator"):
             process.wait()
         if session.left <= 0.0:
@@ -271,7 +280,7 @@ class Estimating:
         with session.step("estimate", "random descents say how many there are about, and at least") as found:
             try:
                 given = {"confidence": confidence, "rng": session.seed, "workers": session.workers}
-                ended = process.estimate(_known(session), seconds=whole, tell=tell, **given)
+                ended = process.estimate(descended, seconds=whole, tell=tell, **given)
                 if ended is not None:
                     self._take(ended)
             finally:
@@ -280,14 +289,21 @@ class Estimating:
             check_lost(ended)
 
     def _take(self, now: Estimate) -> None:
+        if not self._whole:  # what is said of the beginning of a network is said of the whole only from below
+            lower = maps(now.lower)
+            now = replace(
+                now, network=self._session.standing.network, maps=lower, relative_error=math.inf, maps_interval=None, upper=None
+            )
         self._last = now
         self._session.know(probable_lower=now.lower, probable_upper=now.upper, estimate=now)
 
     def _is_enough(self, spent: float, whole: float) -> bool:
         """Whether something else is worth more than further descents; asked again and again."""
-        if not self._judged and math.isfinite(self._last.maps) and spent >= _GLANCE * self._session.seconds:
+        if self._whole and not self._judged and math.isfinite(self._last.maps) and spent >= _GLANCE * self._session.seconds:
             self._judged, self._foreseen = True, self._counting.foreseen(self._last.maps)
             self._counts = self._foreseen is not None and self._foreseen * _SLOWER < self._session.left
+        if self._may_count and not self._last.probes and spent > _PATIENCE * whole:
+            self._counts = True
         if self._may_search and spent > (1.0 - _MIPBOUND) * whole:
             self._searches = bool(self._asked) or not math.isfinite(self._last.maps) or self._loose >= _LOOSE
         return self._counts or self._searches
@@ -300,6 +316,10 @@ class Estimating:
     def go_on(self) -> None:
         """Do what was found to be worth more, and explain."""
         session, last = self._session, self._last
+        if self._counts and not last.probes:
+            session.say("No random descent ended soon, so counting went on.")
+            self._counting.go(session.left, "no descent says how long it takes")
+            return
         if not last.probes:
             session.say("No random descent ended in time: give it more seconds for an estimate.")
         about = f"ounting {_number(last)} regions would take {format_duration(self._foreseen or 0.0)}"
