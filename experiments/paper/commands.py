@@ -116,9 +116,15 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--only", nargs="+", default=[], metavar="N1-N2", help="these configurations only, such as 11-11")
     run.add_argument("--seeds", nargs="+", default=[], metavar="N", help="these seeds only, such as 0 or 0-2 (all)")
     run.add_argument("--tasks", nargs="+", default=list(TASKS), metavar="TASK", help=f"of {', '.join(TASKS)} (all)")
-    run.add_argument("--confidence", type=share, default=0.95, metavar="P", help="of the probable lower bounds (0.95)")
+    run.add_argument("--confidence", type=share, default=0.95, metavar="P", help="of the probable bounds (0.95)")
     run.add_argument("--seed", type=natural, default=0, metavar="N", help="of all random choices (0)")
-    run.add_argument("--estimate-seconds", type=rate, default=5.0, metavar="S", help="time for an estimate (5)")
+    run.add_argument(
+        "--estimate-seconds",
+        type=rate,
+        default=20.0,
+        metavar="S",
+        help="CPU time of one core for an estimate (20: two cores, 10 s)",
+    )
     run.add_argument("--exact-seconds", type=rate, default=3600.0, metavar="S", help="time limit of a count (3600)")
     run.add_argument("--workers", type=positive, default=1, metavar="N", help="tasks at a time, one thread each (1)")
     run.add_argument(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 COLOURS: Final = {2: "#CC79A7", 3: "#E69F00", 4: "#56B4E9", 5: "#002F6C"}
 MARKERS: Final = {2: "v", 3: "s", 4: "D", 5: "o"}
 DASHES: Final = {2: ":", 3: "-.", 4: "--", 5: "-"}
-BLACK, GREY, VERMILION, GREEN = "#000000", "#666666", "#D55E00", "#009E73"
+BLACK, GREY, VERMILION, GREEN, PURPLE = "#000000", "#666666", "#D55E00", "#009E73", "#7B2D8B"
 SETTINGS: Final = {
     "font.size": 9.0,
     "axes.titlesize": 10.0,
@@ -82,6 +82,7 @@ def bounds(networks: Sequence[Row]) -> "Figure":
             "counted": each.counted == each.networks,
             "empirical_ub": each.empirical,
             "configuration_ub": each.configuration,
+            "interval": each.interval,
             **{f"xor{size}_lb": value for size, value in each.xor.items()},
         }
         for each in configurations(networks)
@@ -96,6 +97,7 @@ def bounds(networks: Sequence[Row]) -> "Figure":
     ):
         _bounds_panel(place, table, sureness(networks) if table is ours else "95 %")
         place.set_title(title, loc="left")
+    _interval(axes[0], ours, sureness(networks))
     axes[0].set_ylim(-0.5, 32.0)
     axes[0].set_ylabel("MAPS (log2 of the number of regions)")
     named = {label: handle for place in reversed(axes) for handle, label in zip(*place.get_legend_handles_labels(), strict=True)}
@@ -123,6 +125,30 @@ def _bounds_panel(axes: "Axes", table: Sequence[dict[str, Any]], sure: str) -> N
     axes.set_xticks(range(1, UNITS), [f"{n1};{UNITS - n1};10" for n1 in range(1, UNITS)], rotation=90)
     axes.set_xlim(0.3, UNITS - 0.3)
     axes.set_xlabel("ReLUs in each layer")
+
+
+def _interval(axes: "Axes", table: Sequence[dict[str, Any]], sure: str) -> None:
+    """Our interval where the counts are, and in an inset relative to these: it is hardly wider than a marker."""
+    known = [row for row in table if row["interval"] is not None and row["exact"] is not None]
+    if not known:
+        return
+    inset = axes.inset_axes((0.37, 0.055, 0.61, 0.19))
+    style = {"fmt": "none", "ecolor": PURPLE, "elinewidth": 1.2, "capthick": 1.2, "zorder": 5.0}
+    x, y = [row["n1"] for row in known], [row["exact"] for row in known]
+    ends = [[at - row["interval"][0] for at, row in zip(y, known, strict=True)]]
+    ends += [[row["interval"][1] - at for at, row in zip(y, known, strict=True)]]
+    middles = [sum(row["interval"]) / 2.0 for row in known]
+    halves = [(row["interval"][1] - row["interval"][0]) / 2.0 for row in known]
+    axes.errorbar(x, middles, yerr=halves, capsize=5.0, label=f"our interval ({sure})", **style)
+    relative = [middle - at for middle, at in zip(middles, y, strict=True)]
+    inset.errorbar(x, relative, yerr=halves, capsize=2.5, **style)
+    reach = 1.15 * max(0.02, *map(abs, ends[0]), *map(abs, ends[1]))
+    inset.axhline(0.0, color=GREEN, linewidth=1.2)
+    inset.set_ylim(-reach, reach)
+    inset.set_xlim(0.3, UNITS - 0.3)
+    inset.set_xticks([1, 6, 11, 16, 21], [])
+    inset.tick_params(labelsize=7.0, length=2.0)
+    inset.set_title("our interval, bits above the regions", fontsize=7.5, pad=2.0)
 
 
 def times(networks: Sequence[Row]) -> "Figure":
@@ -204,7 +230,7 @@ def _regression(  # noqa: PLR0913  what is drawn, and how
 
 
 def estimate(networks: Sequence[Row]) -> "Figure":
-    """What the paper could not draw: the estimate and its bound against the exact count, beside XOR-k."""
+    """What the paper could not draw: the estimate and its bounds against the exact count, beside XOR-k."""
     from matplotlib.ticker import NullFormatter  # noqa: PLC0415
 
     figure = _figure(10.4, 4.9)
@@ -217,17 +243,17 @@ def estimate(networks: Sequence[Row]) -> "Figure":
         y = [row.xor[size] - math.log2(row.exact or 1) for row in here]
         x = [row.exact for row in here]
         axes[0].plot(x, y, MARKERS[size], color=COLOURS[size], markersize=4.0, label=f"XOR-{size} LB ({sure})")
-    _estimate_bound(axes[0], drawn, sure)
-    axes[0].set_title(f"what is claimed with {sure} (below -0.1 bit on a scale of powers of ten)", loc="left")
+    _estimate_bounds(axes[0], drawn, sure)
+    axes[0].set_title(f"what is claimed with {sure} (beyond 0.1 bit on a scale of powers of ten)", loc="left")
     if counted:
         axes[0].set_yscale("symlog", linthresh=0.1, linscale=0.8)
-        axes[0].set_yticks([-10.0, -1.0, -0.1, 0.0, 0.1], ["-10", "-1", "-0.1", "0", "0.1"])
-        axes[0].set_ylim(-30.0, 0.12)
+        axes[0].set_yticks([-10.0, -1.0, -0.1, 0.0, 0.1, 1.0], ["-10", "-1", "-0.1", "0", "0.1", "1"])
+        axes[0].set_ylim(-30.0, 1.5)
     for place in axes:
-        place.set_ylabel("log2 of claim / count, bits (below 0: less than the count)")
+        place.set_ylabel("log2 of claim / count, bits (above 0: more than the count)")
     _estimate_spread(axes[1], drawn)
-    _estimate_bound(axes[1], drawn, sure)
-    axes[1].set_title("the estimate, with 2 standard errors, and its bound", loc="left")
+    _estimate_bounds(axes[1], drawn, sure)
+    axes[1].set_title("the estimate, with 2 standard errors, and its bounds", loc="left")
     named = {label: handle for place in axes for handle, label in zip(*place.get_legend_handles_labels(), strict=True)}
     figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=3)
     for place, here in zip(axes, (counted, drawn), strict=True):
@@ -240,10 +266,13 @@ def estimate(networks: Sequence[Row]) -> "Figure":
     return figure
 
 
-def _estimate_bound(axes: "Axes", drawn: Sequence[Row], sure: str) -> None:
+def _estimate_bounds(axes: "Axes", drawn: Sequence[Row], sure: str) -> None:
     lower = [math.log2((row.estimate_lower or 1) / (row.exact or 1)) for row in drawn]
     x = [row.exact or 1 for row in drawn]
-    axes.plot(x, lower, "^", color=VERMILION, markersize=4.0, label=f"the estimate's lower bound ({sure})")
+    axes.plot(x, lower, "^", color=VERMILION, markersize=4.0, label=f"the estimate's lower bound ({sure} with the upper one)")
+    above = [row for row in drawn if row.estimate_upper is not None]
+    upper = [math.log2((row.estimate_upper or 1) / (row.exact or 1)) for row in above]
+    axes.plot([row.exact or 1 for row in above], upper, "v", color=PURPLE, markersize=4.0, label="the estimate's upper bound")
 
 
 def _estimate_spread(axes: "Axes", drawn: Sequence[Row]) -> None:

@@ -16,6 +16,9 @@ NARROW = 3
 """Layers of so many units or fewer are narrow: the paper leaves out networks that have one."""
 LARGE = 12.0
 """MAPS from which on the paper calls a network large."""
+BOUNDS = ("raghu", "montufar", "configuration", "empirical")
+
+Subsets = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,20 @@ class Row:
         Log2 of the estimate, with its standard error as a part of the estimate (0 if it was counted instead).
     relative_error
         That error.
-    estimate_lower
-        The estimate's lower bound, which holds with the confidence; None where it counted instead.
+    estimate_lower, estimate_upper
+        The estimate's bounds, which hold together with the confidence; None where it counted instead, or where the upper one is only the proved one.
+    interval
+        The same as ends of an interval, whatever they rest on; both are the count where it counted instead.  None without an estimate.
     confidence
         Of the XOR-k bounds and of the estimate's, as fractions.
     bracket
         Proved bounds on the count.
     xor
         By k: log2 of the XOR-k lower bound as the paper writes it, j of "more than 2^j", and 0 where nothing is sure.
-    xor_lower, approximation
-        By k: the bound as a count; APP-k.
+    xor_lower
+        By k: the bound as a count.
+    inspected
+        How many subsets of k units were inspected, per layer: for the most active units, and for the most unstable ones.
     seconds
         CPU seconds by task; for XOR-k those of the coefficients H included, as in the paper.
     count_status
@@ -60,11 +67,13 @@ class Row:
     estimate: float | None
     relative_error: float | None
     estimate_lower: int | None
+    estimate_upper: int | None
+    interval: tuple[int, int] | None
     confidence: frozenset[float]
     bracket: tuple[int, int] | None
     xor: dict[int, float]
     xor_lower: dict[int, int]
-    approximation: dict[int, float]
+    inspected: tuple[Subsets, Subsets]
     seconds: dict[str, float]
     count_status: str
 
@@ -77,6 +86,11 @@ class Row:
     def narrow(self) -> bool:
         """Whether a hidden layer is."""
         return min(self.key.n1, self.key.n2) <= NARROW
+
+    @property
+    def approximation(self) -> dict[int, float]:
+        """By k: APP-k, the mean of j and of the Empirical UB's MAPS, as the paper has it."""
+        return {size: (j + self.upper_maps("empirical")) / 2.0 for size, j in self.xor.items()}
 
     def upper_maps(self, name: str) -> float:
         """Log2 of an upper bound."""
@@ -95,14 +109,23 @@ class Configuration:
     configuration: float
     empirical: float
     xor: dict[int, float] = field(default_factory=dict[int, float])
+    interval: tuple[float, float] | None = None
 
     @property
     def gap_closed(self) -> float | None:
         """How much of the gap between Configuration UB and count the Empirical UB closes, in per cent: Table 1."""
+        return self._closed(self.empirical)
+
+    @property
+    def gap_closed_probably(self) -> float | None:
+        """How much of the same gap the estimates' upper bounds close."""
+        return None if self.interval is None else self._closed(self.interval[1])
+
+    def _closed(self, upper: float) -> float | None:
         if self.maps is None:
             return None
         gap = self.configuration - self.maps
-        return 100.0 * (self.configuration - self.empirical) / gap if gap > 0.0 else 100.0
+        return 100.0 * (self.configuration - upper) / gap if gap > 0.0 else 100.0
 
 
 class Fit(NamedTuple):
@@ -136,23 +159,30 @@ def _row(results: Results, key: Key) -> Row | None:
     xor = {size: found for task, size in XOR.items() if (found := value[task]) is not None}
     tried = results.records.get((key, "count"))
     counted: dict[str, Any] = tried["value"] if tried else {}
+    sampled = estimate.get("exact") is None
     return Row(
         key,
         network["test_error"],
         network["training_cross_entropy"],
-        upper,
+        {name: upper[name] for name in BOUNDS},
         counted.get("exact"),
         estimate.get("maps"),
         estimate.get("relative_error"),
-        estimate.get("lower") if estimate.get("exact") is None else None,
+        estimate.get("lower") if sampled else None,
+        estimate.get("upper") if sampled and estimate.get("upper_confidence") != 1.0 else None,
+        (estimate["lower"], estimate["upper"]) if estimate else None,
         _confidence(results, key),
         (counted["lower"], counted["upper"]) if counted else None,
         {size: float(found["exponent"] or 0) for size, found in xor.items()},
         {size: found["lower"] for size, found in xor.items()},
-        {size: found["approximation"] for size, found in xor.items()},
+        (_subsets(upper["inspected_active"]), _subsets(upper["inspected_unstable"])),
         _seconds(results, key),
         tried["status"] if tried else "",
     )
+
+
+def _subsets(lists: Iterable[Iterable[int]]) -> Subsets:
+    return tuple(map(tuple, lists))
 
 
 def _confidence(results: Results, key: Key) -> frozenset[float]:
@@ -187,6 +217,7 @@ def configurations(networks: Sequence[Row]) -> list[Configuration]:
 def _configuration(n1: int, here: Sequence[Row]) -> Configuration:
     known = [row.maps for row in here if row.maps is not None]
     sizes = [size for size in XOR.values() if all(size in row.xor for row in here)]
+    ends = [row.interval for row in here if row.interval is not None]
     return Configuration(
         n1,
         here[0].key.n2,
@@ -196,6 +227,9 @@ def _configuration(n1: int, here: Sequence[Row]) -> Configuration:
         fmean(row.upper_maps("configuration") for row in here),
         fmean(row.upper_maps("empirical") for row in here),
         {size: fmean(row.xor[size] for row in here) for size in sizes},
+        (fmean(math.log2(low) for low, _ in ends), fmean(math.log2(high) for _, high in ends))
+        if len(ends) == len(here)
+        else None,
     )
 
 
@@ -236,10 +270,13 @@ def checks(networks: Sequence[Row]) -> list[Check]:
     probable: list[tuple[str, Callable[[Row], bool | None]]] = [
         (f"XOR-{size} <= exact", lambda row, size=size: _at_most(row.xor_lower.get(size), row.exact)) for size in XOR.values()
     ]
-    probable += [("estimate's bound <= exact", lambda row: _at_most(row.estimate_lower, row.exact))]
-    return [_check(networks, name, "proved", test) for name, test in proved] + [
-        _check(networks, name, f"{sureness(networks)} each", test) for name, test in probable
+    both: list[tuple[str, Callable[[Row], bool | None]]] = [
+        ("estimate's lower bound <= exact", lambda row: _at_most(row.estimate_lower, row.exact)),
+        ("exact <= estimate's upper bound", lambda row: _at_most(row.exact, row.estimate_upper)),
     ]
+    sure = sureness(networks)
+    kinds = (("proved", proved), (f"{sure} each", probable), (f"{sure} together", both))
+    return [_check(networks, name, words, test) for words, tests in kinds for name, test in tests]
 
 
 def _ordered(row: Row, *names: str) -> bool:
@@ -247,8 +284,8 @@ def _ordered(row: Row, *names: str) -> bool:
     return values == sorted(values)
 
 
-def _at_most(lower: int | None, exact: int | None) -> bool | None:
-    return None if lower is None or exact is None else lower <= exact
+def _at_most(lower: int | None, upper: int | None) -> bool | None:
+    return None if lower is None or upper is None else lower <= upper
 
 
 def _check(networks: Sequence[Row], name: str, sure: str, test: Callable[[Row], bool | None]) -> Check:

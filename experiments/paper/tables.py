@@ -4,9 +4,11 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from statistics import fmean, median
 
 from experiments.paper import published
+from experiments.paper.index import UNITS
 from experiments.paper.results import Results
 from experiments.paper.summary import NARROW, Configuration, Row, checks, configurations, fit, points
 from experiments.paper.tasks import TASKS, XOR
@@ -32,6 +34,7 @@ def tables(results: Results, networks: Sequence[Row]) -> dict[str, Table]:
     means = configurations(networks)
     return {
         "gap": gap(means),
+        "coverage": coverage(networks),
         "bounds": bounds(means),
         "times": times(networks),
         "correlation": correlation(networks),
@@ -45,7 +48,14 @@ def tables(results: Results, networks: Sequence[Row]) -> dict[str, Table]:
 def gap(means: Sequence[Configuration]) -> Table:
     """Table 1: the gap closed, in per cent."""
     theirs = published.bounds()
-    head = ("widths", "networks", "of these counted", "gap closed, ours, %", "gap closed, paper, %")
+    head = (
+        "widths",
+        "networks",
+        "of these counted",
+        "gap closed, ours, %",
+        "gap closed, paper, %",
+        "gap closed by the probable upper bound, %",
+    )
     return Table(
         head,
         [
@@ -55,6 +65,7 @@ def gap(means: Sequence[Configuration]) -> Table:
                 str(each.counted),
                 _number(each.gap_closed, 1) + _estimated(each),
                 _number(theirs[each.n1]["gap_closed_percent"], 1),
+                _number(each.gap_closed_probably, 1) + _estimated(each),
             )
             for each in means
         ],
@@ -62,9 +73,9 @@ def gap(means: Sequence[Configuration]) -> Table:
 
 
 def bounds(means: Sequence[Configuration]) -> Table:
-    """Figure 2, top: means of MAPS, ours / paper."""
+    """Figure 2, top: means of MAPS, ours / paper; of our interval both ends."""
     theirs = published.bounds()
-    head = ("widths", "XOR-2", "XOR-3", "XOR-4", "XOR-5", "regions", "Empirical UB", "Configuration UB")
+    head = ("widths", "XOR-2", "XOR-3", "XOR-4", "XOR-5", "regions", "our interval", "Empirical UB", "Configuration UB")
 
     def pair(ours: float | None, n1: int, name: str, digits: int = 2, note: str = "") -> str:
         return f"{_number(ours, digits)}{note} / {theirs[n1][name]:.{digits}f}"
@@ -74,12 +85,34 @@ def bounds(means: Sequence[Configuration]) -> Table:
             _widths(each),
             *(pair(each.xor.get(size), each.n1, f"xor{size}_lb", 1) for size in XOR.values()),
             pair(each.maps, each.n1, "exact", note=_estimated(each)),
+            "-" if each.interval is None else f"{each.interval[0]:.2f} to {each.interval[1]:.2f}",
             pair(each.empirical, each.n1, "empirical_ub"),
             pair(each.configuration, each.n1, "configuration_ub"),
         )
         for each in means
     ]
     return Table(head, body)
+
+
+def coverage(networks: Sequence[Row]) -> Table:
+    """Appendix E: subsets inspected for A(k) and I(k) of the second and third layer, means over the networks for k = 1, 2, ..."""
+    kinds = [(layer, kind) for layer in (1, 2) for kind in (0, 1)]
+    names = [f"layer {layer + 1}: for {'AI'[kind]}(1), {'AI'[kind]}(2), ..." for layer, kind in kinds]
+    body = list[tuple[str, ...]]()
+    for n1 in sorted({row.key.n1 for row in networks}):
+        here = [row for row in networks if row.key.n1 == n1]
+        cells = [_means([row.inspected[kind][layer][1:] for row in here]) for layer, kind in kinds]
+        most = max(max(subsets, default=0) for row in here for side in row.inspected for subsets in side)
+        body.append((f"{n1};{UNITS - n1};10", str(len(here)), *cells, str(most)))
+    return Table(("widths", "networks", *names, "most for one k"), body)
+
+
+def _means(lists: Sequence[Sequence[int]]) -> str:
+    """Means of numbers at the same place, without zeros at the end."""
+    sums = [sum(numbers) for numbers in zip_longest(*lists, fillvalue=0)]
+    while sums and not sums[-1]:
+        sums.pop()
+    return ", ".join(f"{total / len(lists):.3g}" for total in sums) or "0"
 
 
 def times(networks: Sequence[Row]) -> Table:
@@ -119,6 +152,11 @@ def estimate(networks: Sequence[Row]) -> Table:
     if errors:
         body.append(
             ("estimate: error in % of the count", str(len(errors)), f"{100 * median(errors):.1f}", f"{100 * max(errors):.1f}")
+        )
+    above = [math.log2(row.estimate_upper / (row.exact or 1)) for row in known if row.estimate_upper is not None]
+    if above:
+        body.append(
+            ("estimate's upper bound: bits above the count", str(len(above)), f"{median(above):.2f}", f"{max(above):.2f}")
         )
     kinds = {"estimate's lower bound": [math.log2((row.exact or 1) / (row.estimate_lower or 1)) for row in estimated]}
     for size in reversed(XOR.values()):

@@ -104,7 +104,10 @@ def sentence(item: Item, record: Record) -> str:
 def _estimated(value: Mapping[str, Any]) -> str:
     if value["exact"] is not None:
         return f"exactly {value['exact']:,} regions: it had time to count them"
-    return f"about {value['mean']:,.0f} regions, at least {value['lower']:,} with {100 * value['confidence']:g} %"
+    ends = f"at least {value['lower']:,} and at most {value['upper']:,} with {100 * value['confidence']:g} %"
+    if value["upper_confidence"] == 1.0:
+        ends = f"at least {value['lower']:,} with {100 * value['confidence']:g} %, proved to be at most {value['upper']:,}"
+    return f"about {value['mean']:,.0f} regions, {ends}"
 
 
 def _counted(record: Record) -> str:

@@ -1,6 +1,7 @@
 """The report: the paper's own numbers give the paper's own table, and the page stands alone."""
 
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -45,11 +46,25 @@ def invented(folder: Path, counted: bool = True) -> Results:
             key, exact = Key(n1, 22 - n1, seed), 1000 * n1 + seed
             found = {
                 "network": {"test_error": 0.5 / n1, "training_cross_entropy": 1.0 / n1, "data": "invented"},
-                "upper": {"raghu": 2**32, "montufar": 2**31, "configuration": 2**30, "empirical": 2**28},
+                "upper": {
+                    "raghu": 2**32,
+                    "montufar": 2**31,
+                    "configuration": 2**30,
+                    "empirical": 2**28,
+                    "inspected_active": [[0], [0, 1, 3 + seed, 0], [0, 0]],
+                    "inspected_unstable": [[0], [0, 1, 5, 0], [0, 2]],
+                },
                 **{
                     task: {"lower": 2**size + 1, "exponent": size, "approximation": (size + 28) / 2} for task, size in XOR.items()
                 },
-                "estimate": {"maps": 10.0, "mean": 1024.0, "relative_error": 0.05, "lower": 900},
+                "estimate": {
+                    "maps": 10.0,
+                    "mean": 1024.0,
+                    "relative_error": 0.05,
+                    "lower": 900,
+                    "upper": 2**15,
+                    "upper_confidence": 0.95,
+                },
             }
             if counted:
                 found["count"] = {"exact": exact, "lower": exact, "upper": exact}
@@ -86,7 +101,9 @@ def test_published_numbers_are_whole():
 def test_the_page_stands_alone(tmp_path):
     invented(tmp_path)
     page = tmp_path / "page.md"
-    page.write_text("before\n<!-- table gap -->\nold\n<!-- end -->\nbetween\n<!-- table standing -->\n<!-- end -->\nafter\n")
+    page.write_text(
+        "before\n<!-- table gap -->\nold\n<!-- end -->\n<!-- table coverage -->\n<!-- end -->\nbetween\n<!-- table standing -->\n<!-- end -->\nafter\n"
+    )
     assert write(tmp_path, "--figures", str(tmp_path / "figures"), "--markdown", str(page)) == 0
     text = (tmp_path / "report.html").read_text()
     assert len(re.findall(r"<img ", text)) == 5 == len(re.findall(r"src='data:image/svg\+xml;base64,", text))
@@ -101,6 +118,9 @@ def test_the_page_stands_alone(tmp_path):
     tables = page.read_text()
     assert "old" not in tables
     assert "| 5;17;10 | 2 | 2 |" in tables
+    closed = 100 * (30 - 15) / (30 - (math.log2(5000) + math.log2(5001)) / 2)
+    assert f"| 3.9 | {closed:.1f} |" in tables  # the paper's, and ours by the probable upper bound
+    assert "| 5;17;10 | 2 | 1, 3.5 | 1, 5 | 0 | 2 | 5 |" in tables
     assert "| count | 12 |" in tables
     assert tables.startswith("before\n")
     assert "\nbetween\n" in tables
@@ -139,18 +159,39 @@ def test_claims_that_fail_are_found(tmp_path):
     assert not any(check.failed for check in checks(rows(results)))
     key = Key(5, 17, 1)
     results.append(key, "f" * 64, "count", result(key, "count", {"exact": 2**29, "lower": 2**29, "upper": 2**29}))
-    results.append(key, "f" * 64, "estimate", result(key, "estimate", {"maps": 31.0, "relative_error": 0.1, "lower": 2**30}))
+    wrong = {"maps": 31.0, "relative_error": 0.1, "lower": 2**30, "upper": 2**31, "upper_confidence": 0.95}
+    results.append(key, "f" * 64, "estimate", result(key, "estimate", wrong))
     failed = {check.name: check.failed for check in checks(rows(results)) if check.failed}
-    assert failed == {key_0: [key] for key_0 in ("exact <= empirical", "proved lower <= empirical", "estimate's bound <= exact")}
+    names = ("exact <= empirical", "proved lower <= empirical", "estimate's lower bound <= exact")
+    assert failed == {name: [key] for name in names}
+    results.append(key, "f" * 64, "estimate", result(key, "estimate", wrong | {"lower": 3, "upper": 2**29 - 1}))
+    failed = {check.name: check.failed for check in checks(rows(results)) if check.failed}
+    assert "exact <= estimate's upper bound" in failed
+    assert "estimate's lower bound <= exact" not in failed
+
+
+def test_approximations_are_the_papers(tmp_path):
+    found = rows(invented(tmp_path))[0]
+    assert found.approximation == {size: (size + 28.0) / 2.0 for size in (2, 3, 4, 5)}  # j, not log2 of the bound
+
+
+def test_a_proved_upper_bound_is_no_probable_one(tmp_path):
+    results = invented(tmp_path)
+    key = Key(5, 17, 1)
+    proved = {"maps": 10.0, "relative_error": 0.1, "lower": 9, "upper": 2**28, "upper_confidence": 1.0}
+    results.append(key, "f" * 64, "estimate", result(key, "estimate", proved))
+    row = next(row for row in rows(results) if row.key == key)
+    assert row.estimate_upper is None
+    assert row.interval == (9, 2**28)
 
 
 def test_estimates_that_counted_claim_nothing(tmp_path):
     results = invented(tmp_path)
     key = Key(5, 17, 1)
-    counted = {"maps": 12.0, "relative_error": 0.0, "lower": 2**30, "exact": 2**30}
+    counted = {"maps": 12.0, "relative_error": 0.0, "lower": 2**30, "upper": 2**30, "exact": 2**30}
     results.append(key, "f" * 64, "estimate", result(key, "estimate", counted))
-    bound = next(check for check in checks(rows(results)) if check.name == "estimate's bound <= exact")
-    assert (bound.checked, bound.failed, bound.sure) == (11, [], "95 % each")
+    bounds = [check for check in checks(rows(results)) if check.sure == "95 % together"]
+    assert [(check.checked, check.failed) for check in bounds] == [(11, [])] * 2
 
 
 def test_another_confidence_is_told(tmp_path):
