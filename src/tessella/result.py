@@ -421,7 +421,22 @@ def claims(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
     ]
 
 
-def estimate_row(row: dict[str, Any], interval: tuple[float, float] | None, error: float | None) -> dict[str, Any]:
+def interval_kind(interval: tuple[float, float] | None, lower: int, upper: int | None) -> str | None:
+    """Say what an interval of log2 of a number rests on: ``"guaranteed"`` if it lies between a lower and an upper bound and no closer, else ``"measured"``.
+
+    Examples
+    --------
+    >>> interval_kind((3.0, 5.0), 8, 32), interval_kind((3.5, 5.0), 8, 32), interval_kind(None, 8, 32)
+    ('guaranteed', 'measured', None)
+    """
+    if interval is None:
+        return None
+    return "guaranteed" if upper is not None and interval == (maps(lower), maps(upper)) else "measured"
+
+
+def estimate_row(
+    row: dict[str, Any], interval: tuple[float, float] | None, error: float | None, kind: str | None = None
+) -> dict[str, Any]:
     """Say of a claim that is an estimate how sure it is: with its standard error, or as an interval; other claims stay as they are.
 
     Examples
@@ -432,6 +447,8 @@ def estimate_row(row: dict[str, Any], interval: tuple[float, float] | None, erro
     about 9,214 13.17 estimated, standard error 2 %
     about 2^12.0 to 2^14.5 12.0 to 14.5 estimated
     about - - too uncertain to estimate
+    >>> print(*shown(estimate_row(about, (12.0, 14.5), 0.02, "measured")).values())
+    about 2^12.0 to 2^14.5 12.0 to 14.5 estimated, interval measured
     """
     if row["claim"] != CLAIMS[Side.ESTIMATE]:
         return row
@@ -439,6 +456,7 @@ def estimate_row(row: dict[str, Any], interval: tuple[float, float] | None, erro
         return {**row, "count": None, "maps": None, "sure": "too uncertain to estimate"}
     low, high = interval
     if high - low > 1.0:
-        return {**row, "count": format_estimate(row["count"], interval), "maps": f"{low:.1f} to {high:.1f}"}
+        sure = {"sure": f"estimated, interval {kind}"} if kind else {}
+        return {**row, "count": format_estimate(row["count"], interval), "maps": f"{low:.1f} to {high:.1f}", **sure}
     known = error is not None and math.isfinite(error)
     return {**row, "sure": f"estimated, standard error {format_share(error or 0.0)}" if known else "estimated"}

@@ -23,6 +23,7 @@ from tessella.result import (
     format_count,
     format_estimate,
     format_number,
+    interval_kind,
     maps,
 )
 from tessella.stability import Stability
@@ -139,6 +140,11 @@ class Analysis(Answer):
         return min(max(round(self.estimate.mean), self.probable_lower), self.probable_upper)
 
     @property
+    def maps_interval_kind(self) -> str | None:
+        """What `maps_interval` rests on: ``"guaranteed"`` if it ends where the probable bounds do, else ``"measured"``; None if there is none."""
+        return interval_kind(self.maps_interval, self.probable_lower, self.probable_upper)
+
+    @property
     def maps_interval(self) -> tuple[float, float] | None:
         """Where log2 of the count lies, as `Estimate.maps_interval`, moved into the bracket; None if that is too uncertain, or there is no estimate."""
         low, high = maps(self.probable_lower), maps(self.probable_upper)
@@ -228,7 +234,8 @@ class Analysis(Answer):
 
     def rows(self) -> list[dict[str, Any]]:
         """The bracket as a table, from the lowest claim to the highest."""
-        return [estimate_row(row, self.maps_interval, self.relative_error) for row in claims(self.bounds)]
+        kind = self.maps_interval_kind
+        return [estimate_row(row, self.maps_interval, self.relative_error, kind) for row in claims(self.bounds)]
 
     def _title(self) -> str:
         return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.seconds:.1f} s"
@@ -248,6 +255,7 @@ class Analysis(Answer):
             "standard_error": self.standard_error,
             "relative_error": self.relative_error,
             "maps_interval": self.maps_interval,
+            "maps_interval_kind": self.maps_interval_kind,
             "probable_upper": self.probable_upper,
             "upper": self.upper,
             "maps": {

@@ -39,6 +39,7 @@ from tessella.result import (
     format_count,
     format_estimate,
     format_share,
+    interval_kind,
     maps,
 )
 from tessella.seeds import generator
@@ -140,7 +141,8 @@ class Estimate(Answer):
     compile_seconds
         Wall time that went by while code was compiled, once per machine, or loaded.
     maps_interval
-        Where log2 of the count lies: an interval that is meant to hold it in as many runs as the confidence says.  How often it did is in the notebook; nothing is proved.
+        Where log2 of the count lies: an interval that is meant to hold it in as many runs as the confidence says.  `maps_interval_kind` says what it rests on.  How often measured ones
+        held the count is in the notebook; nothing is proved of these.
         None if the probes are too few, or spread too far, to say more than `lower` does.  It may lie above `maps`: where probes spread far, the largest ones
         were not drawn, and their mean is too small.
     method
@@ -183,6 +185,14 @@ class Estimate(Answer):
         return number(self.maps + math.log2(self.relative_error))
 
     @property
+    def maps_interval_kind(self) -> str | None:
+        """What `maps_interval` rests on: ``"guaranteed"`` if it ends where `lower` and `upper` do, else ``"measured"``.
+
+        Those hold with the confidence; how far probes spread makes an interval narrower, and that is not proved.  None if there is no interval.
+        """
+        return interval_kind(self.maps_interval, self.lower, self.upper)
+
+    @property
     def bounds(self) -> tuple[Bound, ...]:
         """Each a claim of its own: what the count is at least, and about; or exactly."""
         counted, seconds = self.network.counted, self.seconds
@@ -199,7 +209,7 @@ class Estimate(Answer):
         """The claim on how many there are at most."""
         if self.upper is None:
             return ()
-        method = "uniform descents" if self.upper_confidence < 1.0 else "configuration"
+        method = "uniform descents" if self.upper_confidence < 1.0 else "proved"
         return (Bound(self.upper, Side.UPPER, self.network.counted, method, self.upper_confidence, self.seconds),)
 
     def __repr__(self) -> str:
@@ -214,7 +224,8 @@ class Estimate(Answer):
 
     def rows(self) -> list[dict[str, Any]]:
         """What the count is at least, and about, with its standard error; or exactly."""
-        return [estimate_row(row, self.maps_interval, self.relative_error) for row in claims(self.bounds)]
+        kind = self.maps_interval_kind
+        return [estimate_row(row, self.maps_interval, self.relative_error, kind) for row in claims(self.bounds)]
 
     def _title(self) -> str:
         return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.probes:,} probes, {self.seconds:.2f} s"
@@ -231,6 +242,7 @@ class Estimate(Answer):
             "mean": self.mean,
             "maps": self.maps,
             "maps_interval": self.maps_interval,
+            "maps_interval_kind": self.maps_interval_kind,
             "method": self.method,
             "standard_error": self.standard_error,
             "relative_error": self.relative_error,
