@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tessella.estimating.promises import SIGNS
 from tessella.estimating.sampler import Sampler
-from tessella.estimating.tokens import GONE, THERE, UNSURE, begin, enter_layer, follow
+from tessella.estimating.tokens import ASK, GONE, THERE, UNKNOWN, begin, enter_layer, follow
 
 
 class End(NamedTuple):
@@ -19,21 +19,41 @@ class End(NamedTuple):
 
 def ends(sampler: Sampler):
     """All of them; the last layer is drawn, not counted."""
-    yield from _below(sampler._work, [], 1.0)
+    yield from _below(sampler, [], 1.0)
 
 
-def _below(work, taken, probability):
-    layer = len(taken)
+def _below(sampler, taken, probability):
+    work, layer = sampler._work, len(taken)
     if layer == len(work.begins) - 1:
-        yield End(bytes(work.walk.path.signs[: work.begins[-1]]), probability, bool(work.certain))
+        yield End(bytes(work.walk.path.signs[: work.begins[-1]]), probability, True)
         return
     _again(work, taken)
+    if not enter_layer(work, layer):
+        yield from _asked(sampler, probability, ASK)
+        return
     for free, each, chance in _draws(work, layer, work.dim):
         found = _again(work, [*taken, (free, each)])
         if found == THERE:
-            yield from _below(work, [*taken, (free, each)], probability * chance * work.chance)
+            yield from _below(sampler, [*taken, (free, each)], probability * chance * work.chance)
         elif found != GONE:
-            yield End(None, probability * chance, False)
+            yield from _asked(sampler, probability * chance, UNKNOWN)
+
+
+def _asked(sampler, probability, why):
+    """What exact arithmetic says where linear programs are unsure, or rows are lost: the regions below the part, or the cell, each as probable as the promises say."""
+    work = sampler._work
+    work.asked = why
+    worth = sampler._worth()
+    if worth is None:
+        yield End(None, probability, False)
+    elif worth:
+        leaves = list(sampler.answers.leaves(sampler._came_to))
+        kept = 1.0
+        if why == UNKNOWN and work.modes[work.layer, work.entered] != SIGNS:
+            part = sampler._came_to[work.begins[work.layer] : work.begins[work.layer + 1]]
+            kept = work.kept[work.layer, work.entered, min(work.entered, sampler._passed(part))]
+        for leaf in leaves:
+            yield End(leaf, probability * kept * worth / len(leaves), True)
 
 
 def _draws(work, layer, dim):
@@ -60,5 +80,6 @@ def _again(work, taken):
         for u, one in zip(free, each, strict=True):
             work.drawn[u] = one
         work.spot = 0.0
-        found = follow(work, layer, True) if enter_layer(work, layer) else UNSURE
+        assert enter_layer(work, layer)
+        found = follow(work, layer, True)
     return found

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,9 @@ from tessella.numerics import EDGE, GOAL, UNHARMFUL
 from tessella.partition.local import LocalBound
 from tessella.partition.settler import Settler
 from tessella.partition.tree import Integers, Tree
+
+if TYPE_CHECKING:
+    from tessella.partition.exact import Exact
 
 _FEW_INPUTS = 32  # up to here the first layer's units are looked at ahead, too
 _CLASSES = 48  # regressions per layer
@@ -140,6 +143,11 @@ class Answers:
     def __len__(self) -> int:
         """How many were asked."""
         return len(self._known)
+
+    @property
+    def exact(self) -> "Exact":
+        """The arithmetic itself."""
+        return self._settler.exact
 
     def leaves(self, prefix: bytes) -> Iterator[bytes]:
         """The regions below a prefix."""

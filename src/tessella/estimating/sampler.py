@@ -3,6 +3,7 @@
 With U regions promised (`tessella.estimating.promises`), a descent reaches each of N regions with probability 1 / U, and fails otherwise.  So the mean of [reached] is N / U.
 """
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,14 @@ from tessella.counting.faces_by_programs import dive, meets_by_programs
 from tessella.counting.layout import Laid
 from tessella.counting.state import Walk
 from tessella.estimating.descents import Answers
-from tessella.estimating.promises import Promises, Roles
-from tessella.estimating.tokens import Sampling, descend, go
+from tessella.estimating.flats import Flats
+from tessella.estimating.promises import SIGNS, Promises, Roles
+from tessella.estimating.tokens import ASK, Sampling, descend, go, prefer
 from tessella.kernel.functions import address_of
 from tessella.network import Floats
 from tessella.partition.tree import Tree
+
+_MOST_PARTS = 100_000  # that are remembered
 
 
 class Terms(NamedTuple):
@@ -35,7 +39,7 @@ class Sampler(Laid):
         The tree; it has a unit, and its domain a free input.
     """
 
-    functions = (go, descend, dive, meets_by_programs)  # the compiled code that descents call
+    functions = (go, descend, prefer, dive, meets_by_programs)  # the compiled code that descents call
 
     def __init__(self, tree: Tree, promises: Promises | None = None) -> None:
         """Lay out the network and the table in plain arrays, and find the root's vertex."""
@@ -45,7 +49,13 @@ class Sampler(Laid):
         self._walk.meets = address_of(faces.meets, meets_by_programs)
         self._work = _sampling(tree, self.promises, self._walk)
         self._work.domain = self._domain
-        self.answers = Answers(tree)
+        self.answers, self._small = Answers(tree), tree.is_small
+        self._parts, self._came_to = dict[tuple[bytes, bytes], bytes | None](), b""
+
+    @cached_property
+    def _flats(self) -> Flats:
+        """What exact arithmetic says of sets."""
+        return Flats(self.answers.exact)
 
     def terms(self, first: int, count: int, base: int, *, counts: bool = True) -> Terms:
         """Some descents; the same numbers and base give the same results.
@@ -64,7 +74,7 @@ class Sampler(Laid):
         while self._exists and done < count:  # else the domain itself is thin: nothing is known
             done += int(go(self._work, first + done, np.array([base], dtype=np.uint64), low[done:], high[done:]))
             if done < count:
-                worth = self._below(self._walk.path.position)
+                worth = self._worth()
                 low[done], high[done] = (0.0, 1.0) if worth is None else (worth, worth)
                 done += 1
         return Terms(low, high)
@@ -81,18 +91,70 @@ class Sampler(Laid):
         reached = go(work, number, np.array([base], dtype=np.uint64), low := np.zeros(1), np.zeros(1))
         if reached:
             return bytes(signs[: len(work.loses)]) if low[0] == 1.0 else None
-        position, chance = self._walk.path.position, np.random.default_rng([number, base]).random()
-        share = self._below(position)
+        chance, share = np.random.default_rng([number, base]).random(), self._worth()
         if share is None or chance >= share:
             return None
-        leaves = list(self.answers.leaves(bytes(signs[:position])))
+        leaves = list(self.answers.leaves(self._came_to))
         return leaves[int(chance / share * len(leaves))]
 
-    def _below(self, position: int) -> float | None:
-        """How many regions lie below the path's first decisions, as a part of what was promised there; None if that takes too long."""
-        path, layer = self._walk.path, self._work.begins.tolist().index(position)
-        found = self.answers.exactly(bytes(path.signs[:position]))
-        return None if found is None else found / self.promises.table[layer][self._work.dim]
+    def _worth(self) -> float | None:
+        """What part of what was promised is there, where a descent could not go on; None if that is not known.
+
+        That is: how many regions lie below the cell that it came to, or below the part of it that it drew, if that is there.
+        """
+        work, path = self._work, self._walk.path
+        if work.asked == ASK:
+            position = path.position
+            layer, dim, self._came_to = work.begins.tolist().index(position), work.dim, bytes(path.signs[:position])
+        elif not self._small:
+            return None
+        else:
+            part = self._part()
+            if part is None:
+                return 0.0
+            layer, self._came_to = work.layer + 1, bytes(path.signs[: work.begins[work.layer]]) + part
+            dim = min(work.entered, self._passed(part))
+            if work.modes[work.layer, work.entered] != SIGNS and work.spot >= work.kept[work.layer, work.entered, dim]:
+                return 0.0
+        found = self.answers.exactly(self._came_to)
+        return None if found is None else found / self.promises.table[layer][dim]
+
+    def _part(self) -> bytes | None:
+        """The signs of the part that a descent drew and did not find; None if there is no such part."""
+        work, layer = self._work, self._work.layer
+        begin, end = work.begins[layer], work.begins[layer + 1]
+        prefix, drawn = bytes(self._walk.path.signs[:begin]), bytes(work.drawn[begin:end])
+        deciding = np.flatnonzero(work.first_of[begin:end] < 0).tolist()
+        if work.modes[layer, work.entered] == SIGNS:
+            return self._followed([drawn[unit] for unit in deciding], deciding)
+        if (prefix, drawn) not in self._parts:
+            sides = np.zeros(len(work.drawn), dtype=np.int8)
+            prefer(work, sides)
+            preferred = [int(max(work.known[begin + unit], sides[begin + unit])) for unit in deciding]
+            members = [unit for unit in deciding if drawn[unit]]
+            found = self._flats.part(layer, prefix, deciding, members, preferred)
+            if len(self._parts) > _MOST_PARTS:
+                self._parts.clear()
+            self._parts[prefix, drawn] = None if found is None else self._followed(found, deciding)
+        return self._parts[prefix, drawn]
+
+    def _followed(self, signs: list[int], deciding: list[int]) -> bytes:
+        """The signs of all units of the layer, from those that decide; a row of zeros is inactive."""
+        work = self._work
+        begin, end = work.begins[work.layer], work.begins[work.layer + 1]
+        found = dict(zip(deciding, signs, strict=True))
+        for unit in range(end - begin):
+            if unit not in found:
+                sign = found[int(work.first_of[begin + unit] - begin)]
+                quick = int(work.known[begin + unit])
+                found[unit] = quick if quick >= 0 else sign if work.factors[begin + unit] > 0 else 1 - sign
+        return bytes(found[unit] for unit in range(end - begin))
+
+    def _passed(self, part: bytes) -> int:
+        """How many dimensions a part passes on."""
+        work, begin = self._work, self._work.begins[self._work.layer]
+        active = sum(bool(sign and work.loses[begin + unit]) for unit, sign in enumerate(part))
+        return int(work.lasting[work.layer]) + active
 
 
 def _sampling(tree: Tree, promises: Promises, walk: Walk) -> Sampling:

@@ -10,13 +10,14 @@ If it is in S, F_(i-1) are those vectors that have both last signs in F_i.  A se
 *Theorem.*  Alive sets and parts correspond one to one, whatever the position of the hyperplanes; and an alive set has at most as many members as P's image before the layer has dimensions.
 *Proof.*  |F_i| = |without the last sign| + |those with both|, and the rule above takes each vector of either kind to another element of F_i: by induction F_m is reached once from each alive set.
 (In combinatorics the alive sets are the order-shattered ones.)  By convexity, t has both signs of unit i in F_i if and only if t is the sign vector of a point where f_i = 0: so F_i are
-the sign vectors, up to i, of points of P on which all f_j, j in S and j > i, are 0, and no other f_j is.  As f_i takes both signs there, it is not constant on that flat: the members' gradients are
+the sign vectors, up to i, of points of P on which all f_j, j in S and j > i, are 0, and f_1, ..., f_i are not.  As f_i takes both signs there, it is not constant on that flat: the members' gradients are
 independent.  QED.
 
 So it takes linear programs with equations: one says that the set meets the cell, and for each unit that is not in S at most one more says whether the side p_i is there.  Most descents end with the first.
 
 **What is proved.**  A descent fails only where an inequality is proved that contradicts its part.  Where a cell's rows are lost in rounding, before anything is drawn there, exact arithmetic counts below it.  If it cannot be told which part a set stands for, or whether a part is there, the descent counts as
-successful for an upper bound, and as failed for a lower one.  For the lower one a set must be proved alive, too: at a point where its members are 0, all other units are not.
+successful for an upper bound, and as failed for a lower one.  A set is alive for certain if all other units are not 0 at a point where its members are.  Where that is not so, and wherever linear programs cannot
+decide, exact arithmetic does (`tessella.estimating.flats`), if the network is small enough for it.
 """
 
 import numpy as np
@@ -60,11 +61,14 @@ class Sampling(Record):
     domain: int  # rows of the domain
     start: int  # its dimension
     dim: int  # that of the cell
+    layer: int  # what the descent has come to,
+    entered: int  # the dimension there,
+    at: int  # and the state of the cell before it
     spot: float  # between 0 and 1: a part is kept if its chance is more
     chance: float
     counts: bool  # whether the last layer is counted
     stops: bool  # whether it is of no interest which region was reached
-    certain: bool  # whether all sets so far were proved alive
+    asked: float  # UNKNOWN or ASK, if a descent could not go on
 
 
 @compiled
@@ -224,8 +228,8 @@ def _meet(work: Sampling, layer: int, here: int) -> int:
     if status != FEASIBLE:
         return GONE if status == INFEASIBLE else UNSURE
     for u in range(begin, end):
-        if _cuts(work, u) and not _is_in(work, u):
-            work.certain = work.certain and abs(value(work.planes[u], cell.points[here])) >= PROOF
+        if _cuts(work, u) and not _is_in(work, u) and abs(value(work.planes[u], cell.points[here])) < PROOF:
+            return UNSURE
     return THERE
 
 
@@ -241,6 +245,20 @@ def _side(work: Sampling, u: int, end: int, sign: int, other: int) -> int:
 
 
 @compiled
+def _preferred(work: Sampling, u: int, state: int) -> int:
+    """The sign that parts are told by: that of the unit at the cell's point."""
+    return 1 if value(work.planes[u], work.walk.cell.points[state]) > 0.0 else 0
+
+
+@apart
+def prefer(work: Sampling, sides: Bytes) -> None:
+    """Note the preferred signs of the units of the layer that a descent has come to."""
+    for u in range(work.begins[work.layer], work.begins[work.layer + 1]):
+        if _cuts(work, u):
+            sides[u] = _preferred(work, u, work.at)
+
+
+@compiled
 def _find_part(work: Sampling, layer: int) -> int:
     """Find the part that a set stands for, whose members meet at the point two states above: put its rows on the stack.  THERE or UNSURE."""
     path, cell, end = work.walk.path, work.walk.cell, work.begins[layer + 1]
@@ -251,7 +269,7 @@ def _find_part(work: Sampling, layer: int) -> int:
         if work.known[u] >= 0:
             _decide(work, u, work.known[u])
             continue
-        preferred = 1 if value(work.planes[u], cell.points[path.state]) > 0.0 else 0
+        preferred = _preferred(work, u, path.state)
         sign = 1 - preferred
         if not _is_in(work, u):
             if (1.0 if preferred else -1.0) * value(work.planes[u], cell.points[here]) >= PROOF:
@@ -306,7 +324,7 @@ def enter_layer(work: Sampling, layer: int) -> bool:
 def follow(work: Sampling, layer: int, goes_on: bool) -> int:
     """Go on to the part of the cell that was drawn: GONE, THERE or UNSURE.  If the descent does not go on from there, a set's part need not be found."""
     walk = work.walk
-    work.chance = 1.0
+    work.chance, work.layer, work.entered, work.at = 1.0, layer, work.dim, walk.path.state
     if work.modes[layer, work.dim] != SIGNS:
         return _take_set(work, layer) if goes_on else _meet(work, layer, walk.path.state + 2)
     found = _take_signs(work, layer)
@@ -331,7 +349,7 @@ def begin(work: Sampling) -> None:
     walk = work.walk
     copy(walk.cell, len(walk.cell.points) - 1, 0)
     walk.path.state, walk.path.rows, walk.path.position = 0, work.domain, 0
-    work.dim, work.certain = work.start, True
+    work.dim = work.start
 
 
 @apart
@@ -358,13 +376,13 @@ def descend(work: Sampling) -> float:
 
 @apart
 def go(work: Sampling, first: int, base: Keys, low: Vector, high: Vector) -> int:
-    """Make descents number ``first`` and following, each from a seed of its own: at least, and at most, what each of them reached.  How many are done, fewer if the next one asks."""
+    """Make descents number ``first`` and following, each from a seed of its own: at least, and at most, what each of them reached.  How many are done, fewer if the next one asks or is unsure."""
     for number in range(len(low)):
         work.seed[0] = base[0] ^ (np.uint64(first + number) * np.uint64(0xD1342543DE82EF95))
         uniform(work.seed)
         reached = descend(work)
-        if reached == ASK:
+        if reached < 0.0:
+            work.asked = reached
             return number
-        low[number] = reached if reached >= 0.0 and work.certain else 0.0
-        high[number] = reached if reached >= 0.0 else 1.0
+        low[number] = high[number] = reached
     return len(low)

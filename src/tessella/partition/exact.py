@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tessella.domain import Domain, Polytope
 from tessella.network import Mask
 from tessella.partition.inside import point_inside
-from tessella.partition.integers import Affine, Matrix, Rows, ends, joined, on_inputs, rows_of, whole_numbers, with_bias
+from tessella.partition.integers import Affine, Integers, Matrix, Rows, ends, joined, on_inputs, rows_of, whole_numbers, with_bias
 from tessella.partition.tree import Tree
 
 _NEVER, _CUTS, _ALWAYS = -1, 0, 1
@@ -98,6 +98,11 @@ class Exact:
                 there = point if (row.numbers @ point)[0] > 0 else point_inside(smaller)
                 if there is not None:
                     stack.append((cell + bytes([side]), smaller, there))
+
+    def cell(self, prefix: bytes) -> Integers | None:
+        """What is positive inside the cell of a prefix: coefficients of the free inputs, scaled to [0, 1], and constants; None if one of these rows is nowhere positive."""
+        rows = self._rows(prefix)
+        return None if rows is None else rows.numbers
 
     def walls(self, prefix: bytes) -> list[tuple[int, list[int]]]:
         """What is positive inside the cell of a prefix, each with the layer that says so, or -1 for the domain.
