@@ -34,7 +34,7 @@ def named(row: Row) -> str:
 def test_three_seeds_of_every_configuration_are_measured():
     assert {(row.key.n1, row.key.seed) for row in NETWORKS} >= {(n1, seed) for n1 in range(1, 22) for seed in range(3)}
     for row in NETWORKS:
-        for task in TASKS:
+        for task in TASKS if row.key.seed < 3 else TASKS[:-1]:  # of other seeds not all are counted
             assert RESULTS.records[row.key, task]["status"] == "finished", (row.key, task)
         assert RESULTS.value(row.key, "stability")["unproved"] == 0
 
@@ -61,9 +61,11 @@ def test_probable_bounds_lie_below_the_counts(size):
 
 
 def test_estimates_agree_with_counts():
-    bounds = [(row.estimate_lower, row.exact) for row in COUNTED if row.estimate_lower is not None]
+    bounds = [row for row in COUNTED if row.estimate_lower is not None]
     assert len(bounds) > 30
-    assert sum(lower > exact for lower, exact in bounds) <= len(bounds) / 5
+    assert sum(not row.estimate_lower <= row.exact <= row.estimate_upper for row in bounds) <= len(bounds) / 5
+    assert median(math.log2(row.estimate_upper / row.exact) for row in bounds) < 0.1
+    assert max(math.log2(row.estimate_upper / row.exact) for row in bounds) < 0.25
     for row in COUNTED:
         if row.relative_error:
             assert abs(2 ** (row.estimate - math.log2(row.exact)) - 1) < 6 * row.relative_error  # skewed: beyond 3 happens
@@ -95,6 +97,7 @@ def test_table_1_has_its_shape():
     assert MEANS[1].gap_closed == pytest.approx(36, abs=0.5)
     assert MEANS[21].gap_closed == pytest.approx(91, abs=3)
     assert MEANS[20].gap_closed == pytest.approx(28, abs=3)
+    assert min(each.gap_closed_probably for each in MEANS.values()) > 95
 
 
 @pytest.mark.parametrize("outcome", ["test_error", "cross_entropy"])
