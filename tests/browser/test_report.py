@@ -376,6 +376,14 @@ def test_examples_and_the_decision_are_drawn(browser, tmp_path):
         pictures.add(page.picture())
         legend = page.browser.find_element("id", "legend").text
         assert ("the decision changes" in legend, "class 2" in legend) == (number > 0, number > 1)
+        parts = page.browser.find_elements("id", "data-section")
+        assert len(parts) == (number > 0)
+        if parts:
+            regions = len({row.tobytes() for row in network.patterns(data)})
+            assert f"30 examples lie in {regions} different regions" in parts[0].text
+            assert len(parts[0].find_elements("css selector", "tbody tr")) == (4 if number > 1 else 1)
+            wide, seen = page.run("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+            assert wide <= seen
         assert page.log() == []
     assert len(pictures) == 3
 

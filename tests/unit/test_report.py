@@ -14,6 +14,7 @@ import pytest
 import tessella
 from tessella import Box, Network, OptionError, Polytope, report
 from tessella.examples import boundary
+from tessella.report.data import distances
 
 
 def random_network(sizes, seed=0):
@@ -294,3 +295,39 @@ def test_several_networks_are_compared():
         report.page(ranking, provenance={"third": report.Provenance()})
     with pytest.raises(OptionError, match="give a dictionary"):
         report.page(ranking, provenance=report.Provenance())
+
+
+def test_data_have_a_part_of_their_own():
+    rng = np.random.default_rng(0)
+    inputs = rng.uniform(-1.2, 1.2, (40, 5))
+    shown = report.explore(NETWORK, CUBE, data=inputs, labels=[0, 1] * 20)
+    text = report.page(FOUND, shown=shown)
+    part = text.partition('id="data-section"')[2].partition("</section>")[0]
+    regions = len({row.tobytes() for row in NETWORK.patterns(inputs)})
+    assert f"40 examples lie in {regions} different regions" in part
+    outside = int((np.abs(inputs) > 1).any(axis=1).sum())
+    assert f"{outside} of the examples lie outside of the domain." in part
+    assert part.count("<tr>") == 4  # the heads, all, and two classes
+    assert "data-section" not in report.page(FOUND)
+    few = report.page(FOUND, shown=report.explore(NETWORK, CUBE, data=inputs))
+    assert few.partition('id="data-section"')[2].partition("</section>")[0].count("<tr>") == 2
+
+
+def test_distances_to_walls_are_those_of_the_region():
+    """No step shorter than the distance leaves the region, and one a little longer does."""
+    rng = np.random.default_rng(1)
+    inputs = rng.uniform(-1, 1, (25, 5))
+    patterns = NETWORK.patterns(inputs)
+    found = distances(NETWORK, CUBE.box.free, inputs, patterns)
+    for point, pattern, away in zip(inputs, patterns, found, strict=True):
+        steps = rng.standard_normal((200, 5))
+        steps *= 0.999 * away / np.linalg.norm(steps, axis=1, keepdims=True)
+        assert (NETWORK.patterns(point + steps) == pattern).all()
+        rows, limits = tessella.Region(NETWORK, CUBE, pattern).inequalities()
+        rows, limits = rows[: NETWORK.relus], limits[: NETWORK.relus]
+        sizes = np.linalg.norm(rows, axis=1)
+        place = np.argmin((limits - rows @ point) / sizes)
+        across = point + 1.001 * away * rows[place] / sizes[place]
+        assert (NETWORK.patterns(across) != pattern).any()
+    late = distances(NETWORK, CUBE.box.free, inputs, patterns, seconds=1e-9)
+    assert np.isnan(late).any()

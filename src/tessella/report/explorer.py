@@ -45,6 +45,8 @@ class Explorer:
         Inputs that lie there, and where; None for none.
     boundary
         Where the network's decision changes; None if no data were given.
+    data
+        All examples that were given, on the picture or not.
     """
 
     network: Network
@@ -56,6 +58,7 @@ class Explorer:
     examples: Examples | None = None
     places: Floats | None = None
     boundary: Floats | None = None
+    data: Examples | None = None
 
     @property
     def note(self) -> str:
@@ -114,7 +117,7 @@ def explore(  # noqa: PLR0913  one keyword per option
     found, share = _largest(part, whole, limit, tell)
     seen, places = _seen(given, chosen if slice or given else None, domain)
     edge = None if given is None else boundary(found)
-    return Explorer(network, domain, chosen, found, where, share, seen, places, edge)
+    return Explorer(network, domain, chosen, found, where, share, seen, places, edge, given)
 
 
 def _chosen(network: Network, domain: Domain, asked: Slice | None, given: Examples | None) -> tuple[Slice | None, str]:

@@ -21,7 +21,7 @@ from tessella.analysis.ranking import Ranking
 from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
 from tessella.files import writing
-from tessella.report import pictures
+from tessella.report import data, pictures
 from tessella.report.explorer import Explorer, explore, record
 from tessella.result import Side, Status, format_confidence, format_count, format_duration, format_estimate, shown, told_apart
 from tessella.tables import html_table, marked_up
@@ -142,12 +142,12 @@ class _Part:
 
 def _assembled(name: str, first: Analysis, kind: str, comparison: str, parts: Sequence[_Part]) -> str:
     """The page, from its networks."""
-    models, data = list[str](), list[str]()
+    models, records = list[str](), list[str]()
     for number, part in enumerate(parts, start=1):
         suffix = "" if number == 1 else f"-{number}"
         text, explored = _model(part, suffix, named=len(parts) > 1)
         models.append(text)
-        data.append(f'<script type="application/json" id="data{suffix}">{explored}</script>')
+        records.append(f'<script type="application/json" id="data{suffix}">{explored}</script>')
     shape = f"{first.network.shape}, {first.network.relus:,} ReLUs, inputs" if len(parts) == 1 else "Inputs"
     return _filled(
         "page.html",
@@ -158,7 +158,7 @@ def _assembled(name: str, first: Analysis, kind: str, comparison: str, parts: Se
             "subtitle": escape(f"{shape} from {first.domain.describe()}"),
             "comparison": comparison,
             "models": "\n".join(models),
-            "data": "\n".join(data),
+            "data": "\n".join(records),
             "style": _asset("style.css"),
             "script": _asset("explorer.js"),
         },
@@ -188,6 +188,7 @@ def _model(part: _Part, suffix: str, *, named: bool) -> tuple[str, str]:
             "units": "" if known is None else _units(found),
             "where": escape(explorer.where),
             "note": escape(explorer.note),
+            "data": "" if explorer.data is None else data.section(found.network, found.domain, explorer.data, suffix),
             "steps": _steps(found.steps),
             "provenance": _provenance(found, part.past),
         },
