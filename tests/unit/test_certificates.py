@@ -6,6 +6,7 @@ import hashlib
 import random
 import subprocess
 import sys
+import tracemalloc
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -102,6 +103,10 @@ def test_the_checker_is_one_short_file_that_needs_the_standard_library_alone(tmp
         done = subprocess.run([sys.executable, "-I", "-S", copy, path, *processes], capture_output=True, text=True, check=False)
         assert done.stdout == f"verified: 0 bounds, {regions} regions in all; network {network.fingerprint}\n"
         assert (done.returncode, done.stderr) == (0, "")
+    asked = subprocess.run([sys.executable, "-I", copy], capture_output=True, text=True, check=False)
+    assert (asked.returncode, asked.stderr.splitlines()[0][:20]) == (1, "Check a certificate:")
+    missing = subprocess.run([sys.executable, "-I", copy, tmp_path / "none"], capture_output=True, text=True, check=False)
+    assert (missing.returncode, missing.stdout.startswith("refused: "), missing.stderr) == (1, True, "")
 
 
 def test_changed_numbers_are_refused(tmp_path, count):
@@ -296,3 +301,21 @@ def test_networks_without_relus_and_all_stable_ones(tmp_path):
             checked = tessella.verify(path)
             assert (checked.accepted, checked.regions) == (True, regions if claim == "count" else 0)
             assert written.unproved == 0
+
+
+def test_memory_does_not_grow_with_the_number_of_regions(tmp_path):
+    def peaks(width):
+        network, path = _network(4, (5, width, 5)), str(tmp_path / "count.txt.gz")
+        tessella.certify(network, (-1, 1), path)  # what is loaded once
+        tracemalloc.start()
+        regions = tessella.certify(network, (-1, 1), path).regions
+        written = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        assert verify.check(path).startswith("verified")
+        checked = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return regions, written, checked
+
+    (few, *small), (many, *large) = peaks(4), peaks(9)
+    assert many > 10 * few
+    assert all(after < before + 1_000_000 for before, after in zip(small, large, strict=True))

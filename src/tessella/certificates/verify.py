@@ -194,7 +194,7 @@ def check(path: str, part: int = 0, parts: int = 1) -> str:
 
 
 if __name__ == "__main__":
-    path, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    answer = min(ProcessPoolExecutor(count).map(check, [path] * count, range(count), [count] * count))  # "refused" comes first
+    path, count = [*sys.argv, "1"][1:3] if len(sys.argv) > 1 else sys.exit(__doc__)
+    answer = min(ProcessPoolExecutor(n := int(count)).map(check, [path] * n, range(n), [n] * n))  # "refused" comes first
     sys.stdout.write(answer + "\n")
     sys.exit(answer.startswith("refused"))
