@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tessella
+from fuzz.drawing import draw
 from helpers.brute_force import count_regions
 from helpers.brute_force_ranges import unit_ranges
 from helpers.damage import damage
@@ -319,3 +320,13 @@ def test_memory_does_not_grow_with_the_number_of_regions(tmp_path):
     (few, *small), (many, *large) = peaks(4), peaks(9)
     assert many > 10 * few
     assert all(after < before + 1_000_000 for before, after in zip(small, large, strict=True))
+
+
+@pytest.mark.parametrize("seed", [25, 29, 41, 65, 87, 122, 164])  # rows that overflow or underflow, and bounds with few digits
+def test_badly_scaled_networks_are_certified(tmp_path, seed):
+    case, path = draw(seed).case, str(tmp_path / "certificate.txt")
+    regions = tessella.certify(case.network, case.domain, path).regions
+    assert regions == count_regions(*case)
+    assert verify.check(path).startswith(f"verified: 0 bounds, {regions} regions in all")
+    tessella.certify(case.network, case.domain, path, claim="stability")
+    assert verify.check(path).startswith("verified: ")

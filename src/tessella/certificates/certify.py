@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tessella import options
 from tessella.answer import Answer, past
 from tessella.certificates.text import Text, certificate
@@ -155,7 +157,7 @@ def certify(  # noqa: PLR0913  one keyword per option
         known = stability
         if asked is Claim.STABILITY and known is None:
             known = stability_to_go_on_with(network, domain, method=Method.MILP)
-        with certificate(path, network, domain) as text:
+        with certificate(path, network, domain) as text, np.errstate(all="ignore"):  # what is not finite is decided exactly
             if asked is Claim.STABILITY and known is not None:
                 unproved = _ranges(known, text, tick)
                 regions = 0

@@ -194,7 +194,7 @@ class Ranges:
                 own = float(taken[place]) - (float(by_itself[place]) if unit in sides else 0.0)
                 found[unit] = own
             weights = taken @ layer.dense()
-        return {unit: number for unit, number in found.items() if number}
+        return {unit: number for unit, number in found.items() if number and math.isfinite(number)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,4 +258,5 @@ def _outward(value: Fraction) -> float:
     if not value:
         return 0.0
     unit = Fraction(2) ** (math.frexp(float(value))[1] - _DIGITS)
-    return float(math.ceil(value / unit) * unit)
+    rounded = float(math.ceil(value / unit) * unit)
+    return rounded if rounded >= value else math.nextafter(rounded, math.inf)  # the smallest numbers have fewer digits

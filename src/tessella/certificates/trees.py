@@ -28,6 +28,8 @@ _CLEAR = -1e-4  # of a row's range: a side that is empty by so much is searched 
 _DIGITS = (6, 12, 20, 30, 42, 52)  # of points and multipliers, until they do
 _REACH = 4.0  # no row of a cell goes further, in its own range
 
+_SMALLEST, _LARGEST = 1e-280, 1e280  # of rows that floating-point arithmetic looks at
+
 Places = npt.NDArray[np.int64]
 Proof = dict[int, int]  # multipliers of units
 
@@ -306,6 +308,8 @@ class Walk:
 
     def _put(self, index: int, row: Floats, constant: float, error: float, name: int) -> None:
         norm = max(float(np.abs(row).sum()), abs(float(constant))) or 1.0
+        if not _SMALLEST < norm < _LARGEST:  # exact arithmetic decides
+            row, constant, error, norm = np.zeros_like(row), 0.0, np.inf, 1.0
         self._matrix[index, :-1], self._matrix[index, -1] = row / norm, -1.0
         self._constants[index], self._errors[index], self._norms[index], self._names[index] = (
             constant / norm,
