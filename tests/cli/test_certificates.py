@@ -75,3 +75,11 @@ def test_a_count_that_is_not_exact_leaves_no_certificate(model):
     assert ended.code == 0
     assert "the count is not exact, so count.cert was not written" in ended.err
     assert not Path("count.cert").exists()
+
+
+def test_weights_near_the_smallest_numbers_are_certified_without_warnings(run, recwarn):
+    weight = np.array([[0.5, 0.25], [-0.375, 0.5], [0.125, -0.5]]) * 1e-310
+    tessella.load([(weight, None), ([[0.5, 1.0, -1.0]], None)]).to_npz("tiny.npz")
+    assert run("count", "tiny.npz", "--box=-1,1", "--certificate", "tiny.cert").code == 0
+    assert not len(recwarn)
+    assert run("verify", "tiny.cert").code == 0

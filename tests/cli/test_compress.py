@@ -50,7 +50,7 @@ def test_nothing_is_written_without_a_name(run, tmp_path):
     path = saved(tmp_path / "net.npz", [(np.eye(2), [-0.5, -0.5]), ([[1.0, 1.0]], None)])
     code, out, _ = run("compress", path, "--box", "0,1")
     assert code == 0
-    assert "Nothing can be removed" in out
+    assert "Nothing can be removed: no unit is proved to keep its state on the domain, and none is a multiple of another." in out
     assert [file.name for file in tmp_path.iterdir()] == ["net.npz"]
 
 
@@ -138,4 +138,44 @@ def test_a_missing_package_is_told_before_the_work(run, monkeypatch):
 def test_all_of_space_is_a_domain(run):
     code, out, _ = run("compress", DIGITS, "--box=-inf,inf")
     assert code == 0
-    assert "Nothing can be removed" in out
+    assert (
+        "Nothing can be removed: no unit is proved to keep its state, and units are put together on bounded domains only." in out
+    )
+
+
+def test_a_network_without_relus_is_told_so(run, tmp_path):
+    path = saved(tmp_path / "net.npz", [([[1.0, 2.0]], [0.5])])
+    assert "Nothing can be removed: there are no ReLUs." in run("compress", path, "--box", "0,1")[1]
+
+
+def test_a_difference_larger_than_what_is_proved_is_explained(run, tmp_path):
+    path = saved(tmp_path / "net.npz", [(np.eye(2) / 3.0, [5.0, 5.0]), ([[1.0, -1.0]], [0.1])])
+    found = tessella.compress(path, (-1, 1))
+    assert found.difference > found.error
+    said = run("compress", path, "--box=-1,1")[1]
+    assert (
+        f"computed in double precision, they differ by {found.difference:.2g} at most, as computing outputs rounds, too." in said
+    )
+
+
+@pytest.mark.parametrize(
+    "options", [("compress", "--box", "0,1", "-o"), ("export", "-o"), ("count", "--box", "0,1", "--certificate")]
+)
+def test_the_model_itself_is_never_written_over(run, tmp_path, options):
+    path = saved(tmp_path / "net.npz", [(np.eye(2), [1.0, 1.0]), ([[1.0, 1.0]], None)])
+    before, (command, *rest) = path.read_bytes(), options
+    code, out, err = run(command, path, *rest, "net.npz")
+    assert (code, out, err) == (
+        2,
+        "",
+        "tessella: error: net.npz: cannot be written, as it is the model itself; choose another name\n",
+    )
+    assert path.read_bytes() == before
+
+
+def test_what_overflows_ends_in_one_line(run, tmp_path, recwarn):
+    huge = np.array([[1e200, 2e200], [3e200, -1e200]])
+    path = saved(tmp_path / "net.npz", [(huge, [1.0, 1.0]), (huge, [0.0, 0.0]), ([[1.0, 1.0]], None)])
+    code, _, err = run("stability", path, "--box=-1,1")
+    assert (code, err.count("\n"), len(recwarn)) == (2, 1, 0)
+    assert "pass the largest floating-point number" in err

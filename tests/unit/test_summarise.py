@@ -432,3 +432,32 @@ def test_what_cannot_be_had():
         summarise(random_network((2, 3, 1)), (-1, 1), "active").distribution("walls")
     with pytest.raises(OptionError, match="too many to draw them uniformly; give more seconds, or a smaller domain"):
         summarise(random_network((20, 300, 1)), (-1, 1), "active", seconds=0.2)
+
+
+@pytest.mark.parametrize("scale", [2.0**-1030, 2.0**-700, 2.0**-400])
+def test_tiny_weights_change_no_volume_and_stay_inside_the_lipschitz_bracket(scale):
+    weight, last = np.array([[0.5, 0.25], [-0.375, 0.5], [0.125, -0.5]]), np.array([[0.5, 1.0, -1.0], [0.25, -0.5, 1.0]])
+    plain = summarise(Network.from_arrays([(weight, np.zeros(3)), (last, None)]), (-1, 1))
+    found = summarise(Network.from_arrays([(weight * scale, np.zeros(3)), (last, None)]), (-1, 1))
+    assert found.distribution("volume").values.sum() == pytest.approx(4.0)
+    for name in ("spectral", "frobenius", "maximum"):
+        assert np.sort(found.distribution(name).values) == pytest.approx(
+            np.sort(plain.distribution(name).values) * scale, rel=1e-5
+        )
+    low, high = found.lipschitz
+    assert low < plain.lipschitz[1] * scale
+    assert plain.lipschitz[0] * scale < high
+
+
+def test_nothing_is_said_of_decisions_that_nobody_looked_at():
+    rng = np.random.default_rng(3)
+    net = Network.from_arrays([(rng.standard_normal((6, 2)), rng.standard_normal(6)), (rng.standard_normal((2, 6)), None)])
+    found = summarise(net, (-1, 1), seconds=1e-6)
+    words = next(row["note"] for row in found.rows() if row["statistic"] == "decision")
+    assert "nan" not in words
+    assert len(found.distribution("decision").values) or words == "changes inside 0 to 100 % of them"
+
+
+def test_one_region_is_told_as_one():
+    found = summarise(Network.from_arrays([([[1.0, 2.0]], [0.5])]), (0, 1))
+    assert "1 affine map, in 1 connected piece." in found.notes()

@@ -260,7 +260,10 @@ class Walk:
         if len(multipliers) - 1 not in used:
             return None
         rows, norms = self._matrix[used, :-1], self._norms[used]
-        shares = multipliers[used] / norms
+        with np.errstate(over="ignore"):
+            shares = multipliers[used] / norms
+        if not np.isfinite(shares).all():
+            return None  # exact arithmetic finds others
         size = np.exp2(np.ceil(np.log2(norms.max())))
         for digits in _DIGITS:
             scale = size * 2.0**digits

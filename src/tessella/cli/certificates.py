@@ -8,7 +8,7 @@ import typer
 
 from tessella.certificates.certify import Certificate, certify
 from tessella.cli import drawing
-from tessella.cli.options import check_output, note
+from tessella.cli.options import check_apart, check_output, note
 from tessella.counting.count import Count
 from tessella.domain import Domain, check_bounded
 from tessella.errors import FileError, OptionError
@@ -17,7 +17,7 @@ from tessella.network import Network
 from tessella.result import Status
 
 
-def check(path: str | None, domains: Sequence[Domain]) -> None:
+def check(path: str | None, domains: Sequence[Domain], model: str) -> None:
     """Refuse what cannot be written, or proved, before the work is done."""
     if path is not None:
         if len(domains) > 1:
@@ -25,6 +25,7 @@ def check(path: str | None, domains: Sequence[Domain]) -> None:
             raise OptionError(msg)
         check_bounded(domains[0], "a certificate")
         check_output(path, (os.path.basename(path),))
+        check_apart(path, model)
 
 
 def write(network: Network, domain: Domain, path: str, *, shown: bool, **options: Any) -> Certificate:

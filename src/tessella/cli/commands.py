@@ -226,7 +226,7 @@ def stability(  # noqa: PLR0913  one parameter per option
         check_output(bounds_out, (".csv", ".json"))
     network = reading.network(model)
     domain = where.needed(network)
-    certificates.check(certificate, [domain])
+    certificates.check(certificate, [domain], model)
     found = ranges.stability(network, domain, machines, shown=printing.shown, units=units, seconds=seconds)
     if bounds_out is not None:
         from tessella.optimise import plain  # noqa: PLC0415  loads numpy
@@ -292,7 +292,7 @@ def count(  # noqa: PLR0913  one parameter per option
     if checkpoint is not None and len(domains) > 1:
         msg = f"--checkpoint goes with one box, and there are {len(domains)}; choose one with --property-box"
         raise OptionError(msg)
-    certificates.check(certificate, domains)
+    certificates.check(certificate, domains, model)
     shown, left, found = printing.shown, seconds, list[tessella.Count]()
     for number, domain in enumerate(domains):
         title = titled(model, network, domain)

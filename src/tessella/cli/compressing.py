@@ -8,7 +8,7 @@ import typer
 import tessella
 from tessella.cli.groups import Machines, Printing, Ranges, Reading, grouped
 from tessella.cli.later import compressions, drawing, networks
-from tessella.cli.options import Float32, Model, Seconds, check_output, end, note, refuse, titled
+from tessella.cli.options import Float32, Model, Seconds, check_apart, check_output, end, note, refuse, titled
 from tessella.cli.warm import app
 from tessella.cli.where import Where
 
@@ -60,6 +60,7 @@ def compress(  # noqa: PLR0913  one parameter per option
         refuse("says how a file is written; give one with -o", float32=float32)
     else:
         check_output(output, networks.FORMATS)
+        check_apart(output, model)
         networks.check_format(output, float32=float32)
     network = reading.network(model)
     domain = where.needed(network)

@@ -39,7 +39,7 @@ def print_compression(title: str, found: "Compression") -> None:
         out.print(f"... and {len(found.removed) - _MOST:,} more layers (--json has all)")
     out.print()
     if not found.is_smaller:
-        out.print("Nothing can be removed: every unit changes its state on the domain, and none is a multiple of another.")
+        out.print(f"Nothing can be removed: {_why_nothing(found)}.")
         return
     for kind in _KINDS:
         if total[kind]:
@@ -52,7 +52,22 @@ def print_compression(title: str, found: "Compression") -> None:
     left = f"{found.network.relus:,} of {found.original.relus:,} ReLUs are left"
     out.print(f"\n{left} ({format_share(found.share)} less): {found.network.shape}, {after:,} of {before:,} weights and biases.")
     out.print(found.guarantee)
-    out.print(f"At {found.points:,} random points, in double precision, they differ by {found.difference:.2g} at most.")
+    out.print(
+        f"At {found.points:,} random points, computed in double precision, they differ by {found.difference:.2g} at most{_rounded(found)}."
+    )
+
+
+def _why_nothing(found: "Compression") -> str:
+    if not found.original.relus:
+        return "there are no ReLUs"
+    if not found.domain.bounded:
+        return "no unit is proved to keep its state, and units are put together on bounded domains only"
+    return "no unit is proved to keep its state on the domain, and none is a multiple of another"
+
+
+def _rounded(found: "Compression") -> str:
+    """Why a difference may be larger than what is proved: that is of exact outputs, this of computed ones."""
+    return ", as computing outputs rounds, too" if found.difference > found.error else ""
 
 
 def stored_sparsely(network: "Network") -> bool:

@@ -22,6 +22,7 @@ from tessella.cli.options import (
     Seed,
     SolverOption,
     Variables,
+    check_apart,
     check_output,
     end,
     read_solver,
@@ -154,6 +155,7 @@ def export(  # noqa: PLR0913  one parameter per option
     from tessella.formulation import formulate, write_model  # noqa: PLC0415  loads scipy
 
     check_output(output, (*_FORMATS, *networks.FORMATS))
+    check_apart(output, model)
     if networks.is_network(output):
         refuse("goes with a .mps or .lp file", outputs=outputs, no_cuts=no_cuts, **where.given())
         networks.check_format(output, float32=float32)

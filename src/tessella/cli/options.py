@@ -335,6 +335,13 @@ def check_output(path: str, formats: tuple[str, ...]) -> None:
             raise unwritable(path, OSError(number, os.strerror(number)))
 
 
+def check_apart(path: str, model: str) -> None:
+    """Refuse to write over the model that is read."""
+    if Path(path).exists() and Path(model).exists() and Path(path).samefile(model):
+        msg = f"{path}: cannot be written, as it is the model itself; choose another name"
+        raise OptionError(msg)
+
+
 def end(*, interrupted: bool, lost: bool = False) -> None:
     """End with the exit code of Ctrl-C if that came before the end, or of a failure if the workers were lost."""
     if interrupted or lost:

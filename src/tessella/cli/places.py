@@ -34,7 +34,7 @@ def print_along(name: str, found: Along, *, quiet: bool) -> None:
 def _sentence(found: Along) -> str:
     if found.regions is None:
         low, high = format_count(found.lower), format_count(found.upper)
-        return f"At least {low} regions and at most {high}, proved; {format_count(found.seen)} were seen."
+        return f"At least {low} region{'' if found.lower == 1 else 's'} and at most {high}, proved; {format_count(found.seen)} {'was' if found.seen == 1 else 'were'} seen."
     one = "region" if found.regions == 1 else "regions"
     back = "" if found.distinct == found.regions else f", {format_count(found.distinct or 0)} of them different"
     return f"Exactly {format_count(found.regions)} {one}{back}, proved."

@@ -7,7 +7,7 @@ import typer
 import tessella
 from tessella.cli.groups import Printing, Reading, Sureness, grouped
 from tessella.cli.later import drawing
-from tessella.cli.options import Model, Seconds, check_least, check_output, end, titled
+from tessella.cli.options import Model, check_least, check_output, end, titled
 from tessella.cli.pictures import app
 from tessella.cli.where import Where
 from tessella.result import Status
@@ -28,7 +28,12 @@ def graph(  # noqa: PLR0913  one parameter per option
         str | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where to: .graphml.", show_default=False),
     ] = None,
-    seconds: Seconds = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(
+            "--seconds", metavar="S", help="Stop after this time, with the regions and walls found so far.", show_default=False
+        ),
+    ] = None,
     limit: Limit = None,
     where: Where,
     reading: Reading,
@@ -156,7 +161,7 @@ _HEADS = (("statistic", False), ("mean", True), ("least", True), ("median", True
 def _tell_summary(title: str, found: "Summary") -> None:
     """One line per statistic, and what else there is to say."""
     many = (
-        f"all {found.regions:,} regions"
+        ("its only region" if found.regions == 1 else f"all {found.regions:,} regions")
         if found.listed
         else "regions that were drawn"
         if found.confidence < 1.0

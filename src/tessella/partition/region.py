@@ -295,7 +295,7 @@ def _largest_radius(matrix: Floats, offset: Floats, box: Box) -> float:
 
     rows, limits = matrix[:, box.free], offset - matrix[:, ~box.free] @ box.lower[~box.free]
     moves = rows.any(axis=1)
-    rows, limits = _of_length_one(rows[moves], limits[moves])
+    rows, limits = of_length_one(rows[moves], limits[moves])
     if not len(rows):
         return np.inf
     rows = np.column_stack([rows, np.ones(len(rows))])
@@ -336,7 +336,7 @@ class _Walled(NamedTuple):
             limits = offset[: -2 * box.dim] - matrix[: -2 * box.dim] @ (box.lower / 2.0 + box.upper / 2.0)
         if not (np.isfinite(rows).all() and np.isfinite(limits).all()):
             rows, limits = _exact_rows(region, width / unit)
-        return cls(*_of_length_one(rows, limits), width / unit, unit)
+        return cls(*of_length_one(rows, limits), width / unit, unit)
 
     def ball(self) -> float:
         """The radius of a largest ball inside; the faces of the box are walls like others."""
@@ -365,7 +365,7 @@ class _Walled(NamedTuple):
         return found.x[:-1], float(found.x[-1]) if found.optimal else -np.inf
 
 
-def _of_length_one(rows: Floats, limits: Floats) -> tuple[Floats, Floats]:
+def of_length_one(rows: Floats, limits: Floats) -> tuple[Floats, Floats]:
     """Inequalities whose rows have length 1, but for constant ones; squares of what is given may overflow, or underflow."""
     exponents = -np.frexp(np.abs(rows).max(axis=1, initial=0.0))[1]
     rows = np.ldexp(rows, exponents[:, None])

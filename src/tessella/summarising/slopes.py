@@ -15,9 +15,11 @@ from tessella.domain import Domain
 from tessella.network import Floats, Network
 from tessella.numerics import ROUNDOFF
 from tessella.stability import Stability
+from tessella.tightening.rounding import lost
 
 _OF_SVD = 1e-11  # of the Frobenius norm: more than singular values that are computed are off by
 _WIDER = 1.0 + 1e-6
+_LEAST = 2.0**-960  # a product that may underflow is taken for this large
 
 
 class Norms(NamedTuple):
@@ -40,11 +42,20 @@ class Norms(NamedTuple):
     @classmethod
     def of(cls, matrices: Floats) -> "Norms":
         """Those of a stack of matrices."""
-        sizes = np.abs(matrices)
-        values = singular_values(matrices)
-        return cls(
-            values.max(axis=-1, initial=0.0), np.sqrt((values**2).sum(axis=-1)), sizes.sum(axis=-1).max(axis=-1, initial=0.0)
+        scaled, exponents = _scaled(matrices)
+        values = singular_values(scaled)
+        found = (
+            values.max(axis=-1, initial=0.0),
+            np.sqrt((values**2).sum(axis=-1)),
+            np.abs(scaled).sum(axis=-1).max(axis=-1, initial=0.0),
         )
+        return cls(*(np.ldexp(one, exponents) for one in found))
+
+
+def _scaled(matrices: Floats) -> tuple[Floats, "np.ndarray"]:
+    """Matrices divided by powers of two, so that no square overflows or vanishes, and the exponents."""
+    exponents = np.frexp(np.abs(matrices).max(axis=(-2, -1), initial=0.0))[1]
+    return np.ldexp(matrices, -exponents[..., None, None]), exponents
 
 
 def singular_values(matrices: Floats) -> Floats:
@@ -59,7 +70,7 @@ def singular_values(matrices: Floats) -> Floats:
 
 def ranks(matrices: Floats) -> Floats:
     """The rank of each matrix, as far as singular values in floating-point arithmetic tell."""
-    values = singular_values(matrices)
+    values = singular_values(_scaled(matrices)[0])
     return (values > 1e-12 * values.max(axis=-1, initial=0.0, keepdims=True)).sum(axis=-1).astype(np.float64)
 
 
@@ -68,7 +79,8 @@ def rounding(network: Network, domain: Domain) -> Norms:
     sizes, terms = np.abs(np.eye(domain.dim)[:, domain.box.free]), 8.0
     for layer in network.layers:
         most = np.where(layer.rectified, np.maximum(np.abs(layer.slope), 1.0), np.abs(layer.slope))
-        sizes = most[:, None] * np.asarray(abs(layer.weight) @ sizes) * _WIDER
+        doubt = (lost(layer.inputs, layer.weight, sizes) + lost(1, most, layer.weight, sizes)) / ROUNDOFF  # what underflow takes
+        sizes = most[:, None] * np.asarray(abs(layer.weight) @ sizes) * _WIDER + max(1.0, float(most.max(initial=0.0))) * doubt
         terms += layer.inputs + 4.0
     found = Norms.of(sizes[None])
     off, frobenius = terms * ROUNDOFF * _WIDER, float(found.frobenius[0])
@@ -93,7 +105,8 @@ def upper_bounds(known: Stability) -> Norms:
         weight = factors[:, None] * layer.dense()
         weight = weight if layer is not network.layers[0] else weight[:, domain.box.free]
         own = Norms.of(weight[None])
-        products *= float(own.spectral[0] + _OF_SVD * own.frobenius[0]) * _WIDER, float(own.maximum[0]) * _WIDER
+        norms = np.array([float(own.spectral[0] + _OF_SVD * own.frobenius[0]) * _WIDER, float(own.maximum[0]) * _WIDER])
+        products = np.where((products > 0.0) & (norms > 0.0), np.maximum(products * norms, _LEAST), products * norms)
     sizes, off = Norms.of(np.maximum(np.abs(low), np.abs(high))[None]), rounding(network, domain)
     spectral, frobenius, maximum = (float(one[0]) + 4.0 * float(more) for one, more in zip(sizes, off, strict=True))
     most = np.sqrt(min(network.output_dim, domain.free_dim)) * products[0] * _WIDER

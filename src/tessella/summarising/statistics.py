@@ -13,7 +13,7 @@ from tessella.listing.cells import has_corners
 from tessella.listing.patterns import affine_maps
 from tessella.listing.polygons import Polygons
 from tessella.network import Floats, Mask
-from tessella.partition.region import Region
+from tessella.partition.region import Region, of_length_one
 from tessella.stability import Stability
 from tessella.summarising.slopes import Norms, ranks
 
@@ -161,10 +161,10 @@ class _Inside:
         rows, limits = region.inequalities()
         box = region.domain.box
         limits, rows = limits - rows[:, ~box.free] @ box.lower[~box.free], rows[:, box.free]
-        sizes = np.sqrt((rows**2).sum(axis=1))
-        cuts = (sizes > 0.0) & ((np.abs(rows) > 0.0).sum(axis=1) > 1 if region.domain.bounded else True)
-        cuts[: region.network.relus] |= sizes[: region.network.relus] > 0.0
-        rows, limits = rows[cuts] / sizes[cuts, None], limits[cuts] / sizes[cuts]
+        varies = (np.abs(rows) > 0.0).sum(axis=1)
+        cuts = varies > (1 if region.domain.bounded else 0)
+        cuts[: region.network.relus] |= varies[: region.network.relus] > 0
+        rows, limits = of_length_one(rows[cuts], limits[cuts])
         made = cls(rows, limits, box.lower[box.free], box.upper[box.free], np.zeros(0))
         unit = np.eye(rows.shape[1])[: rows.shape[1] if region.domain.bounded and rows.shape[1] <= _FEW else 0]
         every = np.column_stack([np.vstack([rows, unit, -unit]), np.ones(len(rows) + 2 * len(unit))])

@@ -180,8 +180,12 @@ class Distribution(Result):
         """One row: the mean, quartiles, and ends."""
         if self.name is Statistic.DECISION:
             changes, mean = self.share(CHANGES), Between(math.nan, math.nan, math.nan)
-            words = f"changes inside {100.0 * changes.value:.3g} % of them"
-            words += "" if changes.low == changes.high else f" ({100.0 * changes.low:.3g} to {100.0 * changes.high:.3g} %)"
+            ends = f"{100.0 * changes.low:.3g} to {100.0 * changes.high:.3g} %"
+            if math.isnan(changes.value):  # none was looked at
+                words = f"changes inside {ends} of them"
+            else:
+                words = f"changes inside {100.0 * changes.value:.3g} % of them"
+                words += "" if changes.low == changes.high else f" ({ends})"
         else:
             mean, words = self.mean, ""
         numbers = {
@@ -300,8 +304,8 @@ class Summary(Answer):
                 close = self.listed and high - low <= 1e-6 * high
                 said.append(f"Lipschitz constant ({norm}): {f'{high:.7g}' if close else f'between {low:.5g} and {high:.5g}'}.")
         if self.maps is not None:
-            connected = "" if self.pieces is None else f", in {self.pieces:,} connected pieces"
-            said.append(f"{self.maps:,} different affine maps{connected}.")
+            connected = "" if self.pieces is None else f", in {self.pieces:,} connected piece{'' if self.pieces == 1 else 's'}"
+            said.append(f"{'1 affine map' if self.maps == 1 else f'{self.maps:,} different affine maps'}{connected}.")
         if any(one.chance for one in self.distributions):
             said.append(f"All intervals hold together with {format_confidence(self.confidence)} confidence.")
         if any(one.how is How.SOME for one in self.distributions):

@@ -116,6 +116,7 @@ def _load() -> None:
     warming.load(Program.functions)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # threads begin with a state of their own; what overflows is reported in the end
 def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain values
     network: Network,
     domain: Domain,
