@@ -13,6 +13,8 @@ from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol, Self, cast, runtime_checkable
 
+import numpy.typing as npt
+
 from tessella.answer import made
 from tessella.door import DomainLike, enter
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
@@ -21,6 +23,7 @@ from tessella.files import unwritable
 from tessella.importers import load
 from tessella.kernel import meter
 from tessella.methods import Method
+from tessella.nearby.following import Near, look_near
 from tessella.network import Network
 from tessella.options import check_whole
 from tessella.result import SCHEMA, Counted, Result, Shown, check_schema, format_count, from_text, maps
@@ -132,6 +135,7 @@ class Tracker(Shown):
         """Nothing is recorded yet."""
         self._look, self._every, self._path, self._writer = look, every, path, writer
         self._epoch = 0
+        self.near = list[Near]()
         self.records, self.networks = list[Record](), list[Network]()
         header = [field.name for field in fields(Record)]
         if path is not None and not _goes_on(path, header):
@@ -164,7 +168,8 @@ class Tracker(Shown):
         if self._path is not None:
             self._write(["" if value is None else value for value in astuple(record)])
         if self._writer is not None:
-            for name, value in record.scalars.items():
+            around = self.near[-1].scalars if self.near and self.near[-1].epoch == number else {}
+            for name, value in {**record.scalars, **around}.items():
                 self._writer.add_scalar(f"tessella/{name}", value, number)
         return record
 
@@ -202,7 +207,8 @@ class Tracker(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """One row per record."""
-        return [row for record in self.records for row in record.rows()]
+        around = {one.epoch: one.scalars for one in self.near}
+        return [{**row, **around.get(record.epoch, {})} for record in self.records for row in record.rows()]
 
     def _title(self) -> str:
         return "Regions while the network is trained"
@@ -246,6 +252,8 @@ def track(  # noqa: PLR0913  one keyword per option
     relu_output: bool = False,
     input_shape: tuple[int, ...] | None = None,
     keep: bool = False,
+    data: npt.ArrayLike | None = None,
+    radius: float | None = None,
 ) -> Tracker:
     """Follow the number of regions of a model while it is trained.
 
@@ -269,6 +277,9 @@ def track(  # noqa: PLR0913  one keyword per option
         Those of `tessella.load`.
     keep
         Whether to keep the network of each record, in ``tracker.networks``: what `tessella.plot.animation` draws.
+    data, radius
+        Examples, one row each: with every record ``tracker.near`` gets what `tessella.local` says of the balls of this radius around them, and what `tessella.along` says of the
+        lines from each to the next.  Each takes ``seconds`` at most.  `rows` and TensorBoard have medians of them.
 
     Examples
     --------
@@ -289,6 +300,8 @@ def track(  # noqa: PLR0913  one keyword per option
         units = (total["active"], total["inactive"], total["unstable"])
         if keep:
             made.networks.append(network)
+        if data is not None:
+            made.near.append(look_near(epoch, network, where, data, radius, seconds=seconds, workers=workers))
         return Record(epoch, *part, *units, seconds=meter.clock() - start, counted=network.counted)
 
     made = Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard))

@@ -197,3 +197,21 @@ def test_records_say_what_is_counted():
     pooled = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Unflatten(1, (1, 3)), torch.nn.MaxPool1d(3))
     assert tessella.track(pooled, BOX, probes=2).step().counted is tessella.Counted.COMPARISONS
     assert tessella.track(module(), BOX, probes=2).step().counted is tessella.Counted.REGIONS
+
+
+def test_data_is_looked_at_with_every_record():
+    layers, points = [([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.25])], [[-0.5, -0.5], [0.5, 0.5], [0.5, -0.5]]
+    tracker = tessella.track(layers, tessella.Box(-1, 1, dim=2), relu_output=True, data=points, radius=0.5)
+    tracker.step()
+    (near,) = tracker.near
+    net = tessella.load(layers, relu_output=True)
+    assert near.balls.counts == tessella.local(net, points, 0.5, domain=(-1, 1)).counts == (2, 1, 2)
+    assert (near.epoch, near.breaks) == (0, (2, 1))
+    assert tracker.rows()[0]["path_breaks"] == 1.5
+    alone = tessella.track(layers, tessella.Box(-1, 1, dim=2), relu_output=True, data=points[:1], radius=0.5)
+    alone.step()
+    assert alone.near[0].path is None
+    with pytest.raises(tessella.OptionError, match="data needs a radius"):
+        tessella.track(layers, (-1, 1), data=points).step()
+    with pytest.raises(tessella.DomainError, match="outside of the domain"):
+        tessella.track(layers, tessella.Box(0, 1, dim=2), data=points, radius=0.5).step()
