@@ -147,8 +147,9 @@ def table(records):
         "| network | ReLUs | log2 N | s | by | rounds | interval holds N | width | middle off by | log2 of the mean off by | bound below by | bounds above |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
-    for key in sorted({(one["units"], one["name"], one["seconds"], one["how"]) for one in records}):
-        here = [one for one in records if (one["units"], one["name"], one["seconds"], one["how"]) == key]
+    sizes_of = {one["name"]: np.median([other["units"] for other in records if other["name"] == one["name"]]) for one in records}
+    for key in sorted({(sizes_of[one["name"]], one["name"], one["seconds"], one["how"]) for one in records}):
+        here = [one for one in records if (one["name"], one["seconds"], one["how"]) == key[1:]]
         shown = [one for one in here if one["interval"]]
         held = sum(one["interval"][0] <= one["truth"] + 1e-9 and one["truth"] <= one["interval"][1] + 1e-9 for one in shown)
         width = f"{np.median([one['interval'][1] - one['interval'][0] for one in shown]):.1f}" if shown else "-"

@@ -51,6 +51,7 @@ _TRIAL, _GLANCE = (
 )  # parts of the time: a count that small networks end in, and until an estimate is asked what else to do
 _SHARPEN, _POLISH = 0.2, 0.05  # for tighter bounds of units: where nothing else matters more, and where there are many units
 _FEW_INPUTS, _MOST_UNITS = 6, 1000  # where counting is by vertices; where it is not, units beyond which it is hopeless
+_HOPELESS = 200_000  # units beyond which even the first step by vertices takes too long
 _MANY_UNITS = 200  # beyond, exact ranges take too long to bring much
 _SLOWER = 1.3  # how much longer than foreseen a count may take
 _PATIENCE = 0.25  # part of the time that is left, after which counting goes on if no descent ended
@@ -194,6 +195,9 @@ def _is_countable(session: Session) -> bool:
     countable = session.standing.domain.free_dim <= _FEW_INPUTS or _known(session).totals()["unstable"] <= _MOST_UNITS
     if not countable:
         session.say(f"More than {_MOST_UNITS:,} unstable units are too many to begin counting.")
+    elif _known(session).totals()["unstable"] > _HOPELESS:  # one step of the walk takes longer than there is time
+        session.say(f"More than {_HOPELESS:,} unstable units are too many to begin counting, even with few inputs.")
+        return False
     return countable
 
 
@@ -247,7 +251,7 @@ class Estimating:
         self._units = _known(session).totals()["unstable"]
         self._may_search = bool(mipbound) or (mipbound is None and self._units <= _FEW_UNITS)
         self._counts = self._searches = self._judged = False
-        self._may_count = session.fits and session.standing.domain.free_dim <= _FEW_INPUTS
+        self._may_count = session.fits and session.standing.domain.free_dim <= _FEW_INPUTS and self._units <= _HOPELESS
         self._descended = to_descend(_known(session), session.memory)
         self._whole = self._descended is session.standing.stability
         self._foreseen: float | None = None
@@ -261,10 +265,10 @@ class Estimating:
         if not self._whole:
             units = descended.totals()["unstable"]
             session.say(f"Descents went through {units:,} units of its first layers alone: these have no more regions than all.")
-        with session.off_the_clock("the estimator"):
-            process.wait()
         if session.left <= 0.0:
             return
+        with session.off_the_clock("the estimator"):
+            process.wait()
         confidence = session.confidence(last=not self._may_search)
         begun, whole = session.spent, session.left
 
