@@ -13,6 +13,7 @@ import numpy as np
 import tessella
 from fuzz.drawing import Prey
 from helpers.brute_force import count_regions, fractions, region_patterns
+from tessella.compressing.points import spread_points
 
 _CONFIDENCE = 0.9  # of probable bounds: lower than the default, so that their rates are seen sooner
 _POINTS = 4  # at which preactivations are compared with their bounds
@@ -55,7 +56,7 @@ def values_at(layers, point):
         ]
         found.append(sums)
         values = [
-            total * Fraction(float(slope)) if relu and total <= 0 else total
+            total if (relu and total > 0) or (not relu and slope == 0.0) else total * Fraction(float(slope))
             for total, relu, slope in zip(sums, rectified, slopes, strict=True)
         ]
     return found
@@ -187,6 +188,30 @@ def outlined(hunt):
     return Seen()
 
 
+def compressed(hunt):
+    """Outputs of the smaller network, exactly, against the proved bound on their difference."""
+    found = tessella.compress(hunt.network, hunt.domain, method="linear")
+    layers = [(layer.dense(), layer.bias, layer.rectified, layer.slope) for layer in found.network.layers]
+    for point in spread_points(hunt.domain, _POINTS, hunt.rng):
+        if not hunt.domain.contains(point):
+            continue
+        pairs = zip(outputs_at(hunt.prey.case.layers, point), outputs_at(layers, point), strict=True)
+        apart = max(abs(one - other) for one, other in pairs)
+        if np.isfinite(found.error) and apart > Fraction(found.error):
+            return Seen(f"outputs are {float(apart):g} apart at {point}, and {found.error:g} was proved")
+    return Seen()
+
+
+def outputs_at(layers, point):
+    """Outputs at a point, exactly."""
+    _, _, rectified, *rest = layers[-1]
+    slopes = rest[0] if rest else np.zeros(len(rectified))
+    return [
+        value if (relu and value > 0) or (not relu and slope == 0.0) else value * Fraction(float(slope))
+        for value, relu, slope in zip(values_at(layers, point)[-1], rectified, slopes, strict=True)
+    ]
+
+
 CHECKS: dict[str, Callable[[Hunt], Seen]] = {
     "count": counted,
     "regions": listed,
@@ -196,6 +221,7 @@ CHECKS: dict[str, Callable[[Hunt], Seen]] = {
     "sample_regions": drawn,
     "mipbound": searched,
     "polygons": outlined,
+    "compress": compressed,
     "analyze": analysed,
 }
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tessella.compressing.carrying import Carried, carry
-from tessella.compressing.composition import Integers, Reading, Rows
+from tessella.compressing.composition import Integers, Reading, Rows, beyond
 from tessella.compressing.groups import Share, Twin, composed_exactly, rounded, share, twins
 from tessella.compressing.multiples import Exact, ExactInputs
 from tessella.network import Floats, Layer, Mask, Network, Weight
@@ -218,7 +218,7 @@ class Building:
         rows = self.reading.through(layer, np.arange(layer.units))
         constant = rows.empty()
         zero = lost | (constant & layer.rectified & ~layer.leaky & (rows.constants <= 0.0))
-        rows = _without(rows, zero)
+        rows = _without(rows, zero, lost)
         fates = np.where(inactive, Fate.INACTIVE, np.where(constant, Fate.CONSTANT, np.where(active, Fate.ACTIVE, Fate.KEPT)))
         self.fates.append(fates.astype(np.int8))
         rectified = layer.rectified & ~active & ~inactive & ~constant
@@ -269,9 +269,9 @@ def _constants(layer: Layer, units: Integers, rows: Rows, constant: Mask) -> dic
         unit, value = int(units[place]), Fraction(float(rows.constants[place]))
         slope = Fraction(float(layer.slope[unit])) if value <= 0 or not layer.rectified[unit] else Fraction(1)
         (number,), (off,) = rounded([value * slope])
-        doubt = float(rows.constant_doubts[place]) * max(1.0, abs(float(slope))) * (1.0 + 1e-9)
-        if number or off or doubt:
-            found[place] = (float(number), float(off) + doubt)
+        doubt = beyond(Fraction(float(rows.constant_doubts[place])) * max(Fraction(1), abs(slope)) + Fraction(float(off)))
+        if number or doubt:
+            found[place] = (float(number), doubt)
     return found
 
 
@@ -319,8 +319,8 @@ def _stacked(above: Rows, below: Rows) -> Rows:
     return Rows(weight, constants, doubts, moved)
 
 
-def _without(rows: Rows, zero: Mask) -> Rows:
-    """The same rows, but for some that are exactly 0."""
+def _without(rows: Rows, zero: Mask, exactly: Mask) -> Rows:
+    """The same rows, but 0 in place of some, which are 0 exactly or as far as is known."""
     if not zero.any():
         return rows
     factors = np.where(zero, 0.0, 1.0)
@@ -329,7 +329,7 @@ def _without(rows: Rows, zero: Mask) -> Rows:
         return matrix * factors[:, None] if isinstance(matrix, np.ndarray) else matrix.multiply(factors[:, None]).tocsr()
 
     doubts = None if rows.doubts is None else put(rows.doubts)
-    return Rows(put(rows.weight), rows.constants * factors, doubts, rows.constant_doubts * factors)
+    return Rows(put(rows.weight), rows.constants * factors, doubts, np.where(exactly, 0.0, rows.constant_doubts))
 
 
 def needed_units(stability: Stability) -> list[Mask]:

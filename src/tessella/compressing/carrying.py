@@ -12,6 +12,7 @@ from tessella.compressing.dependent import dependencies
 from tessella.compressing.groups import Share, rounded
 from tessella.compressing.multiples import Key
 from tessella.network import Floats
+from tessella.tightening.rounding import lost
 
 _WIDER = 1.0 + 1e-9
 _WORTH = 4.0 / 3.0  # a layer without ReLUs stays if it saves a quarter of the weights
@@ -122,8 +123,9 @@ def _multiplied(rows: Rows, numbers: Floats, off: Floats) -> Rows:
     if not off.any():
         return found
     more: Any = abs(rows.weight) if rows.doubts is None else abs(rows.weight) + rows.doubts
-    extra = more.multiply((_WIDER * off)[:, None]).tocsr()
-    moved = found.constant_doubts + _WIDER * off * (np.abs(rows.constants) + rows.constant_doubts)
+    extra = more.multiply((_WIDER * off)[:, None]).tocsr() + lost(1, off, more) * (more > 0.0).astype(np.float64)
+    held = np.abs(rows.constants) + rows.constant_doubts
+    moved = found.constant_doubts + _WIDER * off * held + np.where(held > 0.0, lost(1, off, held), 0.0)
     return Rows(found.weight, found.constants, extra if found.doubts is None else found.doubts + extra, moved)
 
 

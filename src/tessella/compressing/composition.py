@@ -143,7 +143,12 @@ class Reading:
             errors = errors + _double(_product(size, rows.doubts))
         tiny = lost(terms, inner, held)
         constants, moved_constants = _constants(inner, rows, bias, sure)
-        return Rows(_kept(weight), constants, _raised(_WIDER * errors, tiny, sizes), moved_constants)
+        return Rows(
+            _kept(weight),
+            constants,
+            _raised(_WIDER * errors, tiny, _pattern(inner) @ _pattern(held) if tiny else sizes),
+            moved_constants,
+        )
 
 
 def _constants(inner: Matrix, rows: Rows, bias: Floats, sure: float) -> tuple[Floats, Floats]:
@@ -159,12 +164,23 @@ def _constants(inner: Matrix, rows: Rows, bias: Floats, sure: float) -> tuple[Fl
             terms = (Fraction(factor) * value for factor, value in zip(row, values, strict=True) if factor) if some else ()
             sums.append(sum(terms, Fraction(start)))
         found = np.array([float(value) for value in sums])
-        moved = [float(abs(value - Fraction(number))) for value, number in zip(sums, found.tolist(), strict=True)]
-        return found, np.where(reads, off, 0.0) + np.nextafter(moved, np.where(np.array(moved) > 0.0, np.inf, 0.0))
+        moved = [beyond(abs(value - Fraction(number))) for value, number in zip(sums, found.tolist(), strict=True)]
+        return found, np.where(reads, off, 0.0) + np.array(moved)
     total = np.asarray(inner.astype(_EXTENDED) @ rows.constants.astype(_EXTENDED) + bias)
     found, reach = total.astype(np.float64), np.asarray(size @ (np.abs(rows.constants) + rows.constant_doubts)) + np.abs(bias)
     moved = sure * reach + np.abs(total - found).astype(np.float64) + lost(inner.shape[1], inner, rows.constants)
     return found, np.where(reads, off + _WIDER * moved, 0.0)
+
+
+def beyond(size: Fraction) -> float:
+    """A number of double precision that is no smaller, and 0 for 0 only.
+
+    Examples
+    --------
+    >>> beyond(Fraction(0)), beyond(Fraction(1, 2**1100)) > 0.0, beyond(Fraction(1, 3)) >= Fraction(1, 3)
+    (0.0, True, True)
+    """
+    return float(np.nextafter(float(size), np.inf)) if size else 0.0
 
 
 def _moved(weight: Matrix, units: Integers, places: Integers, columns: int) -> Matrix:
@@ -175,6 +191,15 @@ def _moved(weight: Matrix, units: Integers, places: Integers, columns: int) -> M
         return moved
     found = weight[:, units].tocoo()
     return type(weight)((found.data, (found.row, places[found.col])), shape=(weight.shape[0], columns))
+
+
+def _pattern(matrix: Matrix) -> Matrix:
+    """1 where a matrix is not 0, sparse."""
+    from scipy.sparse import csr_array  # noqa: PLC0415  heavy
+
+    found: Any = csr_array(matrix)
+    found.eliminate_zeros()
+    return csr_array((np.ones(found.nnz), found.indices, found.indptr), shape=found.shape)
 
 
 def _ones(places: Integers, columns: int) -> Matrix:

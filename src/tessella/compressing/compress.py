@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
 from tessella import options
 from tessella.compressing.building import Building, Fate, Made
 from tessella.compressing.pruning import largest_error, pruned
-from tessella.compressing.result import Compression, Removed, largest_difference
+from tessella.compressing.result import Compression, Removed, exact_difference, largest_difference
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import ConversionMismatch
 from tessella.executors import ExecutorLike
@@ -21,7 +22,7 @@ from tessella.stability import stability as find_stability
 
 _POINTS = 10_000
 _MOST_WORK = 20_000_000_000  # multiplications for the check, after which there are fewer points
-_ALLOWED = 1e-6  # difference, relative to outputs, that evaluation in double precision may make
+_ALLOWED = 1e-6  # difference, relative to outputs, beyond which exact arithmetic is asked
 
 
 @with_bar(units)
@@ -85,8 +86,8 @@ def compress(  # noqa: PLR0913  one keyword per option
     layers = pruned(building.made, building.fates, network.input_dim)
     smaller = Network(layers, _source(network.source))
     points = min(_POINTS, max(_MOST_WORK // max(network.parameters + smaller.parameters, 1), 8))
-    difference, reach = largest_difference(network, smaller, domain, points, 0)
-    if difference > error + _ALLOWED * (1.0 + reach):
+    difference, reach, where = largest_difference(network, smaller, domain, points, 0)
+    if difference > error + _ALLOWED * (1.0 + reach) and exact_difference(network, smaller, where) > Fraction(error):
         msg = f"the smaller network's outputs differ by {difference:.2g} from those of {network!r}, more than {error:.2g}; please report this network"
         raise ConversionMismatch(msg)
     return Compression(

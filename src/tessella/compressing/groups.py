@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tessella.compressing.composition import Integers, Rows
+from tessella.compressing.composition import Integers, Rows, beyond
 from tessella.compressing.multiples import Exact, ExactInputs, Key, alike, exact_row, ratio
 from tessella.network import Layer, Mask
 
@@ -80,4 +80,4 @@ def rounded(values: list[Fraction]) -> tuple[np.ndarray, np.ndarray]:
     """Fractions in double precision, and how far these may be from them."""
     numbers = np.array([float(value) for value in values], dtype=np.float64)
     off = [abs(value - Fraction(number)) for value, number in zip(values, numbers.tolist(), strict=True)]
-    return numbers, np.array([np.nextafter(float(one), np.inf) if one else 0.0 for one in off], dtype=np.float64)
+    return numbers, np.array([beyond(one) for one in off], dtype=np.float64)

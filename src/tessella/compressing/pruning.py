@@ -33,7 +33,8 @@ def largest_error(made: Sequence[Made], reach: Floats) -> float:
         if rows.doubts is not None:
             total = total + np.asarray(rows.doubts @ np.where(np.isfinite(reach), reach, np.finfo(np.float64).max))
             total = total + lost(layer.inputs, rows.doubts, reach)
-        off = np.maximum(np.abs(layer.slope), np.where(layer.rectified, 1.0, 0.0)) * total * wide * (1.0 + 4.0 * ROUNDOFF)
+        steepest = np.maximum(np.abs(layer.slope), np.where(layer.rectified, 1.0, 0.0))
+        off = np.where(total > 0.0, np.nextafter(steepest * total * wide * (1.0 + 4.0 * ROUNDOFF), np.inf), 0.0)
         reach = one.reach
     return float(off.max(initial=0.0))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -185,13 +186,37 @@ _COLUMNS = ("layer", "relus", "kept", "inactive", "active", "merged", "constant"
 
 def largest_difference(
     one: Network, other: Network, domain: Domain, points: int, rng: int | np.random.Generator
-) -> tuple[float, float]:
-    """The largest difference of two networks' outputs at random points, and the largest size of an output."""
+) -> tuple[float, float, Floats]:
+    """The largest difference of two networks' outputs at random points, the largest size of an output, and where the difference is largest."""
     widest = max(layer.units for network in (one, other) for layer in network.layers)
     size, largest, reach, generator = max(_ENTRIES // max(widest, one.input_dim), 1), 0.0, 0.0, np.random.default_rng(rng)
+    where = np.zeros(one.input_dim)
     for begin in range(0, points, size):
         batch: Floats = spread_points(domain, min(size, points - begin), generator)
         outputs = one(batch)
-        largest = max(largest, float(np.abs(outputs - other(batch)).max()))
+        apart = np.abs(outputs - other(batch)).max(axis=1)
+        if apart.max() >= largest:
+            largest, where = float(apart.max()), batch[int(apart.argmax())]
         reach = max(reach, float(np.abs(outputs).max()))
-    return largest, reach
+    return largest, reach, where
+
+
+def exact_difference(one: Network, other: Network, point: Floats) -> Fraction:
+    """The largest difference of outputs at a point, in exact arithmetic."""
+    found = [_exact_outputs(network, point) for network in (one, other)]
+    return max(abs(a - b) for a, b in zip(*found, strict=True))
+
+
+def _exact_outputs(network: Network, point: Floats) -> list[Fraction]:
+    values = [Fraction(value) for value in point.tolist()]
+    for layer in network.layers:
+        matrix, bias = layer.dense(), layer.bias.tolist()
+        sums = [
+            sum((Fraction(w) * value for w, value in zip(row, values, strict=True) if w), Fraction(start))
+            for row, start in zip(matrix.tolist(), bias, strict=True)
+        ]
+        values = [
+            total if on and total > 0 else Fraction(slope) * total
+            for total, on, slope in zip(sums, layer.rectified.tolist(), layer.slope.tolist(), strict=True)
+        ]
+    return values
