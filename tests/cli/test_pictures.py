@@ -102,7 +102,7 @@ def test_without_a_slice_it_draws_the_plane_of_the_report(run, model):
         (["net.npz", "--through", "net.txt"], "points are read from .csv, .npy or .npz"),
         (["net.npz", "--through", "bad.csv"], "bad.csv: holds no numbers, only 'a,b'"),
         (["net.npz", "--through", "net.npz"], "one of the name points was expected"),
-        (["net.npz", "--slice", "0,1", "-o", "x.gif"], "must end in .svg, .png or .pdf"),
+        (["net.npz", "--slice", "0,1", "-o", "x.gif"], "must end in .svg, .png, .pdf or .html"),
         (["net.npz", "--slice", "0,1", "-o", "none/x.svg"], "there is no folder none"),
         (["net.npz", "--slice", "0,1", "-o", "folder.svg"], "it is a folder"),
         (["net.npz", "--slice", "0,1", "--colour", "red"], "one of region, layer, slope"),

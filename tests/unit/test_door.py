@@ -17,12 +17,15 @@ ARRAYS = [([[1.0, 0.5], [-1.0, 0.25]], [0.5, -0.5]), ([[1.0, 1.0]], [-0.25])]
 NETWORK, BOX = tessella.load(ARRAYS), Box(0, 1, dim=2)
 VALUES = {"load", "load_domain", "load_domains", "mipbound_model", "rank"}  # these take no network
 SHAPES = {"raghu_bound", "montufar_bound", "configuration_bound"}  # these take a network, and no domain
+NOWHERE = {*SHAPES, "along"}  # nor does this one, which takes a path
 CALLS = {
     "sample_regions": {"n": 3},
     "slice": {"axes": (0, 1)},
     "formulate": {"bounds": tessella.stability(NETWORK, BOX).bounds},
     "estimate": {"probes": 3},
     "mipbound": {"repetitions": 1, "confidence": 0.4},
+    "along": {"path": [[0.0, 0.0], [1.0, 1.0]]},
+    "local": {"points": [[0.5, 0.5]], "radius": 0.25},
 }
 
 
@@ -41,10 +44,12 @@ def verbs():
     return [pytest.param(found[name], id=name) for name, first in taking.items() if first in {"network", "model"}]
 
 
-def answer(verb, network, domain):
-    """What a verb says, in plain values that can be compared."""
+def answer(verb, network, domain, folder):
+    """What a verb says, in plain values that can be compared; what it writes goes into the folder."""
     named = inspect.signature(verb).parameters
-    given = {} if verb.__name__ in SHAPES else {"domain": domain}
+    given = {} if verb.__name__ in NOWHERE else {"domain": domain}
+    if verb.__name__ == "certify":
+        given["path"] = folder / "proof.cert"
     found = verb(network, **given, **CALLS.get(verb.__name__, {}))
     if "domain" in named and verb.__name__ == "track":
         return found.step().exact
@@ -69,9 +74,9 @@ def test_there_are_many_verbs():
 @pytest.mark.parametrize("verb", verbs())
 def test_every_verb_takes_what_people_have(verb, tmp_path):
     write_npz(NETWORK, tmp_path / "net.npz")
-    expected = answer(verb, NETWORK, BOX)
-    assert answer(verb, ARRAYS, (0, 1)) == expected
-    assert answer(verb, str(tmp_path / "net.npz"), (np.zeros(2), np.ones(2))) == expected
+    expected = answer(verb, NETWORK, BOX, tmp_path)
+    assert answer(verb, ARRAYS, (0, 1), tmp_path) == expected
+    assert answer(verb, str(tmp_path / "net.npz"), (np.zeros(2), np.ones(2)), tmp_path) == expected
 
 
 @pytest.mark.parametrize("verb", verbs())
@@ -84,10 +89,10 @@ def test_every_verb_refuses_what_it_cannot_read_in_one_line(verb, tmp_path):
         (ARRAYS, ([0, 0, 0], [1, 1, 1]), "the domain has 3 inputs, but the network reads 2"),
         (ARRAYS, (1, 0), "the box is empty"),
     ]:
-        if verb.__name__ in SHAPES and words[0] in "at" and network is ARRAYS:
+        if verb.__name__ in NOWHERE and words[0] in "at" and network is ARRAYS:
             continue
         with pytest.raises(TessellaError, match=words) as caught:
-            answer(verb, network, domain)
+            answer(verb, network, domain, tmp_path)
         assert "\n" not in str(caught.value)
 
 
