@@ -115,7 +115,7 @@ def show(network: tessella.Network, domain: tessella.Domain, folder: Path) -> No
     plot.animation([network, network], domain, folder / "twice.gif")
     solid = tessella.Network.from_arrays([([[1.0, 0.0, 0.5]], [0.0])], relu_output=True)
     plot.space(solid, (-1, 1)).write_html(folder / "solids.html")
-    balls: tessella.Local = tessella.local(network, [[-0.5, 0.5]], 0.25, domain=domain, progress=True)
+    balls: tessella.Local = tessella.local(network, [[-0.5, 0.5]], 0.25, domain=(-1, 1), progress=True)
     assert balls.lower
     path: tessella.Along = tessella.along(network, [[-1.0, -1.0], [1.0, 0.0]], progress=True)
     plot.along(path, names=["one", "other"]).savefig(folder / "path.svg")
