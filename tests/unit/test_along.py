@@ -1,5 +1,7 @@
 """`along`: what it refuses, how it ends early, and what its answer can do."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -126,3 +128,16 @@ def test_the_picture_has_curves_and_a_tick_for_every_break():
         plot.along(found, output=1)
     with pytest.raises(tessella.OptionError, match=r"what tessella\.along returned"):
         plot.along(NET)
+
+
+def test_a_wide_last_layer_does_not_take_memory_for_breaks_times_units():
+    rng = np.random.default_rng(0)
+    weight, bias, ends = rng.standard_normal((4000, 3)), rng.standard_normal(4000), rng.standard_normal((2, 3))
+    network = tessella.Network.from_arrays([(weight, bias), (np.ones((1, 4000)), [0.0])])
+    tracemalloc.start()
+    found = tessella.along(network, ends)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    breaks = int(((weight @ ends[0] + bias > 0.0) != (weight @ ends[1] + bias > 0.0)).sum())
+    assert found.regions == breaks + 1 > 500
+    assert most < 4 * breaks * 4000  # bytes: half of what one array of all values at all breaks would take

@@ -211,6 +211,8 @@ class Walk:
         doubtful = _doubtful(layer, chunk, values, errors.each, high)
         chunk, fresh, alone = _grouped(chunk, crossings, doubtful)
         self._note(chunk, fresh, alone)
+        if chunk.layer + 1 == _depth(self.network):  # nobody asks for the values of all units at all breaks: they are many
+            return replace(chunk, layer=chunk.layer + 1)
         return _inserted(layer, chunk, values, errors, fresh, trust)
 
     def _note(self, chunk: Chunk, fresh: "_Fresh", alone: Mask) -> None:
