@@ -88,7 +88,6 @@ def paths() -> None:
         [784, *[200] * 4, 10],
         [784, *[1000] * 5, 10],
         [784, 100_000, 10],
-        [784, 97_000, 3000, 10],
         [784, *[1000] * 100, 10],
     ]
     for sizes in shapes:
@@ -96,7 +95,8 @@ def paths() -> None:
         begun, wall = process_time(), perf_counter()
         found = tessella.along(network, path)
         print(
-            f"{network}\n  {found}; {found.seen - 1:,} breaks, {process_time() - begun:.1f} CPU seconds, {perf_counter() - wall:.1f} s"
+            f"{network}\n  {found}; {found.seen - 1:,} breaks, {process_time() - begun:.1f} CPU seconds, {perf_counter() - wall:.1f} s",
+            flush=True,
         )
 
 
