@@ -7,6 +7,7 @@ import pytest
 
 import tessella
 from tessella import plot
+from tessella.lines import walk
 from tessella.lines.trust import Trust
 from tessella.network import Network
 
@@ -141,3 +142,16 @@ def test_a_wide_last_layer_does_not_take_memory_for_breaks_times_units():
     breaks = int(((weight @ ends[0] + bias > 0.0) != (weight @ ends[1] + bias > 0.0)).sum())
     assert found.regions == breaks + 1 > 500
     assert most < 4 * breaks * 4000  # bytes: half of what one array of all values at all breaks would take
+
+
+def test_values_that_would_not_fit_the_memory_are_refused(monkeypatch):
+    rng = np.random.default_rng(0)
+    layers = [(rng.standard_normal((300, 3)), rng.standard_normal(300)), (np.ones((1, 300)), [0.0])]
+    network, ends = tessella.Network.from_arrays(layers, relu_output=True), rng.standard_normal((2, 3))
+    monkeypatch.setattr(walk, "default_memory", lambda: 100_000)
+    with pytest.raises(
+        tessella.OptionError, match=r"breaks in a layer of 300 units, whose .* GB are allowed; give a shorter path"
+    ):
+        tessella.along(network, ends)
+    monkeypatch.undo()
+    assert tessella.along(network, ends).regions > 30

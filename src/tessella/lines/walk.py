@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from tessella.errors import OptionError
+from tessella.kernel.deadline import default_memory
 from tessella.lines.trust import Errors, Trust
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import ROUNDOFF
@@ -28,6 +30,7 @@ _FEWEST = 64  # nodes that are worked on together nevertheless
 _GRID = 2.0**43  # doubtful breaks of one interval share a node if they agree to so much
 _WIDER = 1.0 + 1e-9
 _SLACK = 16.0 * ROUNDOFF  # of a segment
+_COPIES = 5  # of all values that are in memory at the same time where nodes are inserted
 _NOMINAL = 1e-13  # relative errors that are assumed where nothing is proved any more
 
 
@@ -348,6 +351,17 @@ def _grouped(chunk: Chunk, crossings: _Zones, doubtful: tuple[Floats, Floats, In
     return chunk, fresh, alone[by_place]
 
 
+def _check_size(units: int, nodes: int, breaks: int) -> None:
+    """Refuse values of all units at all nodes that would not fit a quarter of the memory."""
+    size, most = _COPIES * 8 * units * (nodes + breaks), default_memory()
+    if size > most:
+        msg = (
+            f"a part of the path has {breaks:,} breaks in a layer of {units:,} units, whose values there would take about {size / 1e9:.1f} GB of memory, "
+            f"{most / 1e9:.1f} GB are allowed; give a shorter path, or several one after the other"
+        )
+        raise OptionError(msg)
+
+
 def _inserted(  # noqa: PLR0913, PLR0917  a layer's state
     layer: Layer, chunk: Chunk, values: Floats, errors: Errors, fresh: _Fresh, trust: Trust
 ) -> Chunk:
@@ -358,6 +372,7 @@ def _inserted(  # noqa: PLR0913, PLR0917  a layer's state
     new = inside.copy()
     new[1:] &= (fresh.interval[1:] != fresh.interval[:-1]) | (fresh.at[1:] != fresh.at[:-1])
     interval, at = fresh.interval[new], fresh.at[new]
+    _check_size(layer.units, chunk.nodes, len(at))
     first, second = values[:, interval], values[:, interval + 1]
     share = (at - left[new]) / (right[new] - left[new])
     between = first + share * (second - first)
