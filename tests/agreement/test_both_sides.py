@@ -52,6 +52,7 @@ def test_estimates_have_an_upper_end_on_every_kind_of_domain():
         assert (again.lower, again.upper) == (found.lower, found.upper)
 
 
+@pytest.mark.slow
 def test_two_networks_are_told_apart_with_confidence():
     box = tessella.Box.cube(-1, 1, 8)
     more, fewer = network((8, 14, 14), 1, "generic"), network((8, 10, 10), 1, "generic")

@@ -113,6 +113,7 @@ def _deep(inputs, widths, seed=0):
     return Network.from_arrays(layers, relu_output=True)
 
 
+@pytest.mark.slow
 def test_a_count_closes_from_above_while_it_counts(monkeypatch, tmp_path):
     network, box, seen = _deep(8, (12, 20, 20, 20)), Box(-1, 1, dim=8), []
     monkeypatch.setattr(beside, "_LATER", 0.0)

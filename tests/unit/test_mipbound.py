@@ -183,7 +183,7 @@ def test_another_networks_stability_is_refused(network, stability):
 
 
 def test_a_time_limit_is_an_answer(network, box, stability):
-    found = tessella.mipbound(network, box, stability=stability, seconds=0.3)
+    found = tessella.mipbound(network, box, stability=stability, seconds=0.3, repetitions=1_000_000)
     assert found.status == "time limit"
     assert found.repetitions > 28
     assert found.lower <= tessella.count(network, box).exact
