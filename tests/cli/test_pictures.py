@@ -9,7 +9,7 @@ import pytest
 
 import tessella
 from helpers.files import written
-from tessella import plot, report
+from tessella import charts, report
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -131,7 +131,7 @@ def test_a_folder_without_permission_is_named(run, model, tmp_path):
 
 
 def test_without_matplotlib_the_extra_is_named(run, model, monkeypatch):
-    monkeypatch.setattr(plot, "find_spec", lambda _: None)
+    monkeypatch.setattr(charts, "find_spec", lambda _: None)
     code, _, err = run("plot", model, "--slice", "0,1")
     assert code == 2
     assert err == "tessella: error: pictures need matplotlib, which is not installed: pip install matplotlib\n"

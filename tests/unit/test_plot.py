@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.path import Path
 
 import tessella
-from tessella import Box, MissingPackage, Network, OptionError, plot
+from tessella import Box, MissingPackage, Network, OptionError, charts, plot
 from tessella.mosaic import tile_colours, tiles
 
 
@@ -247,7 +247,7 @@ def test_wrong_subjects_are_refused():
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch):
     found = importlib.util.find_spec
-    monkeypatch.setattr(plot, "find_spec", lambda name: None if name == "matplotlib" else found(name))
+    monkeypatch.setattr(charts, "find_spec", lambda name: None if name == "matplotlib" else found(name))
     with pytest.raises(MissingPackage, match=r"pip install matplotlib"):
         plot.regions(NETWORK, BOX)
 

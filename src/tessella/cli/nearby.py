@@ -170,9 +170,9 @@ def along(  # noqa: PLR0913  one parameter per option
 
 def _drawable(output: str) -> None:
     """Refuse what cannot be drawn before the work is done."""
-    from tessella import plot  # noqa: PLC0415  loads the compiler
+    from tessella.charts import require_matplotlib  # noqa: PLC0415  loads the compiler
 
-    plot.require_matplotlib()
+    require_matplotlib()
     check_output(output, _FORMATS)
 
 

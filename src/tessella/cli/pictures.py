@@ -98,8 +98,9 @@ def plot(  # noqa: PLR0913  one parameter per option
         tessella plot three_inputs.onnx -o solids.html
     """
     from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
+    from tessella.charts import require_matplotlib  # noqa: PLC0415
 
-    pictures.require_matplotlib()
+    require_matplotlib()
     check_output(output, (*_FORMATS, ".html"))
     if Path(output).suffix.lower() == ".html":
         _solids(model, output, where.or_unit_cube(network := reading.network(model)), network, limit, printing)

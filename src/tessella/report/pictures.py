@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from tessella.analysis.result import Analysis
-from tessella.plot import unit_shares
+from tessella.charts import unit_shares
 from tessella.result import Side, format_confidence, format_count, format_estimate, maps
 from tessella.stability import Stability
 
