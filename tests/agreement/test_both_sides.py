@@ -36,6 +36,7 @@ def test_misses_of_estimates(sizes, kind):
     assert missed <= 0.2 * runs + 3.0 * math.sqrt(0.16 * runs)
 
 
+@pytest.mark.slow
 def test_estimates_have_an_upper_end_on_every_kind_of_domain():
     net = network((3, 6, 5), 3, "generic")
     for domain in (

@@ -182,6 +182,7 @@ def test_a_file_under_two_names_is_given_twice(run, model):
     assert err == "tessella: error: ./net.npz is given twice, once as net.npz; each model once\n"
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_what_is_known(run, large):
     """In a terminal of 60 columns, where the bracket is drawn live."""
     with run.begin("analyze", large, "--box=-1,1", "--seconds", "60", columns=60) as running:

@@ -86,6 +86,7 @@ def test_bad_input_is_one_clear_error_with_exit_code_2(run, model, arguments, wo
     assert "Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_the_line_live_and_ctrl_c_ends_it(run, large):
     with run.begin("estimate", large, "--box=-1,1", "--seconds", "60", columns=160) as running:
         running.wait_for("probes")

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 
 import tessella
 from tessella.analysis.estimating_process import EstimatingProcess
@@ -15,6 +16,7 @@ def many_regions():
     return tessella.load(layers, relu_output=True), tessella.Box(-3, 3, dim=8)
 
 
+@pytest.mark.slow
 def test_an_estimate_says_how_many_there_will_be_about():
     network, box = many_regions()
     known = tessella.estimate(network, box, probes=200, counting=False)

@@ -70,6 +70,7 @@ def test_a_box_of_the_smallest_numbers():
     st.lists(st.integers(-700, 300), min_size=2, max_size=2),
     st.integers(-1000, 200),
 )
+@pytest.mark.slow
 def test_tiny_and_huge_layers(seed, inputs, powers, reach):
     """Layers and a box times powers of two, which are exact unless numbers fall below the smallest normal ones: as many regions as rational arithmetic says."""
     rng, scale, layers = np.random.default_rng(seed), 2.0**reach, []

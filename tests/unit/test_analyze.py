@@ -318,6 +318,7 @@ def test_descents_of_an_executor_say_the_same_and_can_be_given_up(large):
             elsewhere.estimate(known, seconds=20.0, tell=lambda _: False, confidence=7)
 
 
+@pytest.mark.slow
 def test_a_lost_executor_leaves_what_is_known(large, caplog):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
 

@@ -48,6 +48,7 @@ def test_what_fits_is_walked_whole():
     assert to_descend(known, 100) is None  # not even its beginning fits
 
 
+@pytest.mark.slow
 def test_an_analysis_of_a_network_that_is_too_large_bounds_it_from_below(monkeypatch):
     """By what its beginning has; nothing is said of how many there are about, or at most."""
     monkeypatch.setattr(module, "_UNITS", 20)

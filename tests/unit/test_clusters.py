@@ -161,6 +161,7 @@ def _idle_walkers():
     return sum(map(len, schedule._afar._walkers._idle.values()))
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_ends_leaves_what_was_counted(caplog):
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster,

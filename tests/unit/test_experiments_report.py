@@ -98,6 +98,7 @@ def test_published_numbers_are_whole():
         assert row["xor5_lb"] <= row["exact"] <= row["empirical_ub"] <= row["configuration_ub"]
 
 
+@pytest.mark.slow
 def test_the_page_stands_alone(tmp_path):
     invented(tmp_path)
     page = tmp_path / "page.md"

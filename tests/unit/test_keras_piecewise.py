@@ -211,6 +211,7 @@ def loaded_by(path, home, **environment):
     return json.loads(found.stdout) if found.returncode == 0 else found.stderr
 
 
+@pytest.mark.slow
 def test_an_installed_backend_is_taken_unless_one_was_chosen(tmp_path):
     model = stack((4,), L.Dense(5, activation="relu"), L.Dense(2))
     model.save(tmp_path / "net.keras")
