@@ -145,7 +145,9 @@ def test_what_would_take_too_much_memory_is_left_out():
     found = analyze(network, box, seconds=2.0, memory=100_000_000)
     assert "were left out: they would take about" in found.choices
     assert "100 MB are allowed" in found.choices
-    assert found.estimate is None or "through 600 units of its first layers alone" in found.choices
+    assert "through 600 units of its first layers alone" in found.choices
+    assert found.probable_upper == found.upper  # a part says nothing from above, nor how many there are about
+    assert found.maps_interval is None
     assert found.count is None
     assert found.upper < 1 << network.relus
     with pytest.raises(OptionError, match="memory is limited to 100,000,000 bytes, but one worker needs"):
