@@ -26,18 +26,10 @@ _CLASSES = 50  # that are told apart
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examples:
-    """Inputs of a network, and what they are.
+    """Inputs of a network, and what they are."""
 
-    Parameters
-    ----------
-    inputs
-        One row per example.
-    labels
-        The class of each, as text; None if they are not known.
-    """
-
-    inputs: Floats
-    labels: tuple[str, ...] | None = None
+    inputs: Floats  # one row per example
+    labels: tuple[str, ...] | None = None  # the class of each, as text; None if they are not known
 
     @property
     def classes(self) -> list[str]:

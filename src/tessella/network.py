@@ -54,18 +54,10 @@ class UnitStates(Protocol):
 
 
 class Outline(NamedTuple):
-    """What a stability knows of a layer.
+    """What a stability knows of a layer."""
 
-    Parameters
-    ----------
-    rectified
-        Which units have a ReLU.
-    positive
-        Which units have a positive bias.
-    """
-
-    rectified: Mask
-    positive: Mask
+    rectified: Mask  # which units have a ReLU
+    positive: Mask  # which units have a positive bias
 
     @property
     def relus(self) -> int:

@@ -33,21 +33,11 @@ def worker_count(workers: int | None, executor: Executor | None = None) -> int:
 
 
 class Workforce(NamedTuple):
-    """Who works, as callers ask for it.
+    """Who works, as callers ask for it."""
 
-    Parameters
-    ----------
-    executor
-        Where tasks are sent; None for threads of this process.
-    workers
-        How many work at the same time; None for as many as the executor has, or there are cores.
-    memory
-        Bytes that they may hold together; None for no limit.
-    """
-
-    executor: Executor | None = None
-    workers: int | None = None
-    memory: int | None = None
+    executor: Executor | None = None  # where tasks are sent; None for threads of this process
+    workers: int | None = None  # how many work at the same time; None for as many as the executor has, or there are cores
+    memory: int | None = None  # bytes that they may hold together; None for no limit
 
 
 def _never() -> bool:
@@ -115,15 +105,9 @@ def _numbered(_number: int, work: Callable[..., Any], *arguments: Any) -> None:
 
 @dataclass(slots=True)
 class Pending(Generic[Label]):
-    """Tasks under way, where each result decides what comes next.
+    """Tasks under way, where each result decides what comes next."""
 
-    Parameters
-    ----------
-    executor
-        Any `concurrent.futures.Executor`.
-    """
-
-    executor: Executor
+    executor: Executor  # any `concurrent.futures.Executor`
     _labels: dict[Future[Any], Label] = field(default_factory=dict[Future[Any], Label])
 
     @property

@@ -47,18 +47,12 @@ _LARGE = 1_000_000  # entries of a first layer that is stored as sparse
 
 @dataclass(frozen=True, slots=True)
 class Homogeneous:
-    """A homogeneous network on a bounded domain, and what it stands for.
+    """A homogeneous network on a bounded domain, and what it stands for."""
 
-    Parameters
-    ----------
-    network, domain
-        The network with one more input, the last one, and the bounded domain.
-    whole, within
-        The network and the unbounded domain that they stand for.
-    """
-
+    # network, domain: the network with one more input, the last one, and the bounded domain
     network: Network
     domain: Domain
+    # whole, within: the network and the unbounded domain that they stand for
     whole: Network
     within: Domain
 

@@ -32,22 +32,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One pair.
+    """One pair."""
 
-    Parameters
-    ----------
-    more, fewer
-        Names of the network that has more regions, as far as one can tell, and of the other.
-    verdict
-        How sure that is; ``"equal"`` if both have the same number, proved.
-    p_value
-        Of the test, corrected for the number of pairs; None where none was needed or possible.
-    """
-
+    # more, fewer: names of the network that has more regions, as far as one can tell, and of the other
     more: str
     fewer: str
-    verdict: Verdict
-    p_value: float | None = None
+    verdict: Verdict  # how sure that is; ``"equal"`` if both have the same number, proved
+    p_value: float | None = None  # of the test, corrected for the number of pairs; None where none was needed or possible
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""

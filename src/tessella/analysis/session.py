@@ -18,44 +18,20 @@ _LONG = 1.0  # seconds of loading that are worth a line
 
 @dataclass(slots=True)
 class Session:
-    """What is known grows here.
+    """What is known grows here."""
 
-    Parameters
-    ----------
-    standing
-        What is known by now.
-    seconds
-        How long the analysis may take.
-    error
-        What may still go wrong: the part of ``1 - confidence`` that no probable bound has taken yet.
-    seed
-        Where random seeds come from.
-    workers
-        How many work at the same time; None for all cores.
-    progress
-        Who is told.
-    interrupted
-        Whether Ctrl-C was heard.
-    executor
-        Where tasks are sent; None for this machine.
-    memory
-        Bytes that whoever works may take.
-    fits
-        Whether counting and estimating take no more.
-    """
-
-    standing: Analysis
-    seconds: float
-    error: float
-    seed: int = 0
-    workers: int | None = None
-    progress: Callable[[Analysis], None] | None = None
+    standing: Analysis  # what is known by now
+    seconds: float  # how long the analysis may take
+    error: float  # what may still go wrong: the part of ``1 - confidence`` that no probable bound has taken yet
+    seed: int = 0  # where random seeds come from
+    workers: int | None = None  # how many work at the same time; None for all cores
+    progress: Callable[[Analysis], None] | None = None  # who is told
     _begun: float = field(default_factory=meter.clock)
     _compiled: float = field(default_factory=meter.compile_seconds)
-    interrupted: bool = False
-    executor: Executor | None = None
-    memory: int = field(default_factory=default_memory)
-    fits: bool = True
+    interrupted: bool = False  # whether Ctrl-C was heard
+    executor: Executor | None = None  # where tasks are sent; None for this machine
+    memory: int = field(default_factory=default_memory)  # bytes that whoever works may take
+    fits: bool = True  # whether counting and estimating take no more
 
     @property
     def spent(self) -> float:

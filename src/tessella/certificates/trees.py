@@ -36,36 +36,16 @@ Proof = dict[int, int]  # multipliers of units
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Where the walk stands.
+    """Where the walk stands."""
 
-    Parameters
-    ----------
-    layer
-        The layer whose units are being decided; -1 before the first.
-    open
-        Those of its units that are not decided.
-    sides
-        The sides of all units, -1 where they are not decided.
-    rows
-        How many rows the cell has.
-    points
-        Which of the known points lie in it.
-    known
-        How many points were known when it was found.
-    basis
-        Where a linear program may start.
-    last
-        The unit that was decided last, if its row is not there yet; -1 if it is.
-    """
-
-    layer: int
-    open: tuple[int, ...]
-    sides: Signs
-    rows: int
-    points: Places
-    known: int = 0
-    basis: Basis = EMPTY
-    last: int = -1
+    layer: int  # the layer whose units are being decided; -1 before the first
+    open: tuple[int, ...]  # those of its units that are not decided
+    sides: Signs  # the sides of all units, -1 where they are not decided
+    rows: int  # how many rows the cell has
+    points: Places  # which of the known points lie in it
+    known: int = 0  # how many points were known when it was found
+    basis: Basis = EMPTY  # where a linear program may start
+    last: int = -1  # the unit that was decided last, if its row is not there yet; -1 if it is
 
 
 class Walk:

@@ -34,55 +34,27 @@ class Fate(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Made:
-    """A layer of the smaller network.
+    """A layer of the smaller network."""
 
-    Parameters
-    ----------
-    number
-        The layer of the original that it comes from.
-    layer
-        The layer.
-    rows
-        Its affine map, with doubts.
-    units
-        For each unit the ReLU of the original that it is; -1 for linear ones.
-    reach
-        How large what each passes on is at most, in absolute value.
-    """
-
-    number: int
+    number: int  # the layer of the original that it comes from
     layer: Layer
-    rows: Rows
-    units: Integers
-    reach: Floats
+    rows: Rows  # its affine map, with doubts
+    units: Integers  # for each unit the ReLU of the original that it is; -1 for linear ones
+    reach: Floats  # how large what each passes on is at most, in absolute value
 
 
 @dataclass(slots=True)
 class Building:
-    """What is built so far.
+    """What is built so far."""
 
-    Parameters
-    ----------
-    stability
-        Which units are stable.
-    needed
-        For each layer the units that are read.
-    rounds
-        Whether weights may be put together, which rounds.
-    reading, exact
-        What the last layer of the original that was dealt with passes on, in terms of the smaller network.
-    reach
-        How large the values are that the next layer of the smaller network reads.
-    made, fates
-        The layers so far, and what became of the units of each layer of the original.
-    """
-
-    stability: Stability
-    needed: list[Mask]
-    rounds: bool
+    stability: Stability  # which units are stable
+    needed: list[Mask]  # for each layer the units that are read
+    rounds: bool  # whether weights may be put together, which rounds
+    # reading, exact: what the last layer of the original that was dealt with passes on, in terms of the smaller network
     reading: Reading
     exact: ExactInputs
-    reach: Floats
+    reach: Floats  # how large the values are that the next layer of the smaller network reads
+    # made, fates: the layers so far, and what became of the units of each layer of the original
     made: list[Made] = field(default_factory=list)
     fates: list[npt.NDArray[np.int8]] = field(default_factory=list)
 

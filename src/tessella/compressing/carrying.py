@@ -20,29 +20,14 @@ _WORTH = 4.0 / 3.0  # a layer without ReLUs stays if it saves a quarter of the w
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Carried:
-    """The linear units of a layer, and what is read of them.
+    """The linear units of a layer, and what is read of them."""
 
-    Parameters
-    ----------
-    emitted
-        Their rows; None if there is no layer, and later ones read what this one would have read.
-    slopes
-        What each multiplies its row with.
-    rows
-        The functions that are carried.
-    own
-        For each function the linear unit that is exactly it; -1 if none is.
-    passed
-        The values that are passed on in their place, if that is what is done.
-    mixed
-        For each function that is a combination of those that are carried, its coefficients.
-    """
-
-    emitted: Rows | None
-    slopes: Floats
-    rows: Rows
-    own: Integers
-    passed: Integers | None = None
+    emitted: Rows | None  # their rows; None if there is no layer, and later ones read what this one would have read
+    slopes: Floats  # what each multiplies its row with
+    rows: Rows  # the functions that are carried
+    own: Integers  # for each function the linear unit that is exactly it; -1 if none is
+    passed: Integers | None = None  # the values that are passed on in their place, if that is what is done
+    # for each function that is a combination of those that are carried, its coefficients
     mixed: Mapping[int, list[Fraction]] = field(default_factory=dict[int, list[Fraction]])
 
     def reach(self, sizes: Floats, before: Floats) -> Floats:

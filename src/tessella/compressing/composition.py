@@ -27,18 +27,12 @@ _WIDER = 1.0 + 1e-6  # more than what rounding does to a bound on errors
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Affine functions of the values that a layer reads.
+    """Affine functions of the values that a layer reads."""
 
-    Parameters
-    ----------
-    weight, constants
-        The numbers, dense or sparse.
-    doubts, constant_doubts
-        How far each may be from the exact one; None for weights that are all exact.
-    """
-
+    # weight, constants: the numbers, dense or sparse
     weight: Weight
     constants: Floats
+    # doubts, constant_doubts: how far each may be from the exact one; None for weights that are all exact
     doubts: Matrix | None
     constant_doubts: Floats
 
@@ -78,26 +72,13 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """What the units of a layer pass on, as functions of what the smaller network's layer passes on.
+    """What the units of a layer pass on, as functions of what the smaller network's layer passes on."""
 
-    Parameters
-    ----------
-    columns
-        How many values that layer passes on.
-    place
-        For each unit the value that is exactly what it passes on; -1 if none is.  No two units share one.
-    composed
-        The units that have no such value and are not always 0.
-    rows
-        These, as functions.
-    added
-        For each unit of the layer that reads them a value that is added to its preactivation; -1 if none is.
-    """
-
-    columns: int
-    place: Integers
-    composed: Integers
-    rows: Rows
+    columns: int  # how many values that layer passes on
+    place: Integers  # for each unit the value that is exactly what it passes on; -1 if none is.  No two units share one
+    composed: Integers  # the units that have no such value and are not always 0
+    rows: Rows  # these, as functions
+    # for each unit of the layer that reads them a value that is added to its preactivation; -1 if none is
     added: Integers | None = None
 
     @classmethod

@@ -48,18 +48,10 @@ def alike(weight: Weight, constants: Floats) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class ExactInputs:
-    """What a layer reads, as exact functions: a value by its number, or what a unit is made of.
+    """What a layer reads, as exact functions: a value by its number, or what a unit is made of."""
 
-    Parameters
-    ----------
-    place
-        For each unit the value that is exactly what it passes on; -1 if none is.
-    made
-        Units that are made of others.
-    """
-
-    place: npt.NDArray[np.int64]
-    made: Mapping[int, Exact]
+    place: npt.NDArray[np.int64]  # for each unit the value that is exactly what it passes on; -1 if none is
+    made: Mapping[int, Exact]  # units that are made of others
 
     def __getitem__(self, unit: int) -> Exact:
         """A unit; nothing of one that is always 0."""

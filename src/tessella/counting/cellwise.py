@@ -34,18 +34,10 @@ _END = b"\xff"  # after all decisions
 
 
 class Cell(NamedTuple):
-    """A cell that is bounded.
+    """A cell that is bounded."""
 
-    Parameters
-    ----------
-    prefix
-        The decisions that lead to it.
-    most
-        The regions that it has at most.
-    """
-
-    prefix: bytes
-    most: int
+    prefix: bytes  # the decisions that lead to it
+    most: int  # the regions that it has at most
 
 
 def is_listable(tree: Tree) -> bool:

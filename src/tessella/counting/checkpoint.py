@@ -45,26 +45,13 @@ _WORDS = {
 
 
 class Totals(NamedTuple):
-    """What is finished.
+    """What is finished."""
 
-    Parameters
-    ----------
-    regions
-        Regions counted.
-    tests
-        Sides tested.
-    borderline
-        Thin prefixes met.
-    seconds
-        Wall time spent, in all runs together.
-    lower, upper
-        The best bounds proved.
-    """
-
-    regions: int
-    tests: int
-    borderline: int
-    seconds: float
+    regions: int  # regions counted
+    tests: int  # sides tested
+    borderline: int  # thin prefixes met
+    seconds: float  # wall time spent, in all runs together
+    # lower, upper: the best bounds proved
     lower: int
     upper: int
 

@@ -99,27 +99,16 @@ def work_afar(_number: int, key: str, tree: Tree, nodes: tuple[Node, ...], thin:
 
 
 class Standing(NamedTuple):
-    """Where a count stands.
+    """Where a count stands."""
 
-    Parameters
-    ----------
-    totals
-        What is finished.
-    open, thin
-        How many open nodes and thin prefixes there are.
-    above
-        The most regions that these can have.
-    left
-        Their part of the tree, where the root has 2**units.
-    share
-        The part of the tree that is finished: by the halves that sides are taken for, or by what is left of the most regions there can be, whichever is more.
-    """
-
-    totals: Totals
+    totals: Totals  # what is finished
+    # open, thin: how many open nodes and thin prefixes there are
     open: int = 0
     thin: int = 0
-    above: int = 0
-    left: int = 0
+    above: int = 0  # the most regions that these can have
+    left: int = 0  # their part of the tree, where the root has 2**units
+    # the part of the tree that is finished: by the halves that sides are taken for, or by what is left of the most regions there
+    # can be, whichever is more
     share: float = 0.0
 
     @property
@@ -209,36 +198,16 @@ class Ledger:
 
 @dataclass
 class Run:
-    """One run of a count, from where it stands until it is finished, stopped, or out of time.
+    """One run of a count, from where it stands until it is finished, stopped, or out of time."""
 
-    Parameters
-    ----------
-    tree
-        What is counted.
-    ledger
-        Where the count stands.
-    begun
-        When the count began, moved back by the time of earlier runs.
-    deadline
-        When to stop.
-    checkpoint
-        Where steps are saved.
-    report
-        Called every now and then.
-    interrupted
-        Whether Ctrl-C ended it.
-    lost
-        Why the executor could not go on; empty if it could.
-    """
-
-    tree: Tree
-    ledger: Ledger
-    begun: float
-    deadline: float
-    checkpoint: Checkpoint | None
-    report: Callable[[], None]
-    interrupted: bool = False
-    lost: str = ""
+    tree: Tree  # what is counted
+    ledger: Ledger  # where the count stands
+    begun: float  # when the count began, moved back by the time of earlier runs
+    deadline: float  # when to stop
+    checkpoint: Checkpoint | None  # where steps are saved
+    report: Callable[[], None]  # called every now and then
+    interrupted: bool = False  # whether Ctrl-C ended it
+    lost: str = ""  # why the executor could not go on; empty if it could
     _pool: list[Node] = field(default_factory=list[Node])
     _thin: list[bytes] = field(default_factory=list[bytes])
     _number: int = 0

@@ -23,18 +23,10 @@ class Cells(StrEnum):
 
 @dataclass(frozen=True)
 class Walk:
-    """How a tree is walked to count it.
+    """How a tree is walked to count it."""
 
-    Parameters
-    ----------
-    tree
-        What is counted.
-    cells
-        How its cells are known.
-    """
-
-    tree: Tree
-    cells: Cells
+    tree: Tree  # what is counted
+    cells: Cells  # how its cells are known
 
     def walker(self) -> Walker:
         """A walker of the tree; the compiled code that it needs is loaded, or compiled."""

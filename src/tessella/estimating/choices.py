@@ -27,29 +27,17 @@ _HOPE = 4.0  # how much more than so far is expected from each further wall
 
 
 class _Way(NamedTuple):
-    """The steepest way from a point to a unit's border.
+    """The steepest way from a point to a unit's border."""
 
-    Parameters
-    ----------
-    image
-        The product of the metric with the unit's row.
-    direction, rates
-        Where it goes, and how fast the distances to the cell's rows change.
-    fall
-        How fast the unit's value comes nearer to zero.
-    need, reach
-        The step to the unit's border, and to the first wall.
-    wall
-        That wall: the number of a row, or -1 - j for an end of input j.
-    """
-
-    image: Floats
+    image: Floats  # the product of the metric with the unit's row
+    # direction, rates: where it goes, and how fast the distances to the cell's rows change
     direction: Floats
     rates: Floats
-    fall: float
+    fall: float  # how fast the unit's value comes nearer to zero
+    # need, reach: the step to the unit's border, and to the first wall
     need: float
     reach: float
-    wall: int
+    wall: int  # that wall: the number of a row, or -1 - j for an end of input j
 
     @property
     def crosses(self) -> bool:

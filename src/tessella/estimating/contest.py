@@ -64,27 +64,13 @@ _PARTICLES = {Kind.PROGRAMS: Kind.PARTICLES, Kind.SHARED: Kind.SHARED_PARTICLES}
 
 
 class Turn(NamedTuple):
-    """How the next rounds are made.
+    """How the next rounds are made."""
 
-    Parameters
-    ----------
-    kind
-        How they descend.
-    theta
-        What they are steered by.
-    most
-        How many at most.
-    population
-        Nodes of a round; None for what suits the kind.
-    bets
-        Whether anything is to be bet on them; nothing is while rounds are expected to become populations.
-    """
-
-    kind: Kind
-    theta: Floats
-    most: float = math.inf
-    population: int | None = None
-    bets: bool = True
+    kind: Kind  # how they descend
+    theta: Floats  # what they are steered by
+    most: float = math.inf  # how many at most
+    population: int | None = None  # nodes of a round; None for what suits the kind
+    bets: bool = True  # whether anything is to be bet on them; nothing is while rounds are expected to become populations
 
 
 class Learner(Protocol):

@@ -41,21 +41,11 @@ _CUTS = 128  # kept there, in one round
 
 
 class Records(NamedTuple):
-    """Nodes that were scored.
+    """Nodes that were scored."""
 
-    Parameters
-    ----------
-    features
-        One line per node.
-    origin
-        Per node: the regression it belongs to, the number of its parent (-1 for roots), and whether it was split.
-    leaves
-        Per node that was split: how many leaves there were among its children.
-    """
-
-    features: npt.NDArray[np.float32]
-    origin: Integers
-    leaves: Floats
+    features: npt.NDArray[np.float32]  # one line per node
+    origin: Integers  # per node: the regression it belongs to, the number of its parent (-1 for roots), and whether it was split
+    leaves: Floats  # per node that was split: how many leaves there were among its children
 
 
 class Batch(NamedTuple):
@@ -67,24 +57,12 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How nodes of a tree are described: the regressions and what they start from.
+    """How nodes of a tree are described: the regressions and what they start from."""
 
-    Parameters
-    ----------
-    buckets
-        The number of the regression, for a layer and a number of units left; in the order in which nodes come.
-    layer_of
-        The layer of each regression.
-    lengths
-        How many features the nodes of each layer have.
-    most
-        A logarithm that no node's number of leaves exceeds.
-    """
-
-    buckets: Integers
-    layer_of: Integers
-    lengths: tuple[int, ...]
-    most: float
+    buckets: Integers  # the number of the regression, for a layer and a number of units left; in the order in which nodes come
+    layer_of: Integers  # the layer of each regression
+    lengths: tuple[int, ...]  # how many features the nodes of each layer have
+    most: float  # a logarithm that no node's number of leaves exceeds
 
     @classmethod
     def of(cls, tree: Tree, widest: int = WIDE) -> "Shape":

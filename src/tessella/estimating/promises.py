@@ -27,21 +27,11 @@ SIGNS, SETS = range(2)
 
 @dataclass(frozen=True, slots=True)
 class Deciding:
-    """A layer's units as a sampler sees them.
+    """A layer's units as a sampler sees them."""
 
-    Parameters
-    ----------
-    losing
-        How many deciding units pass nothing on where they are inactive.
-    lasting
-        How many others there are.
-    linear
-        How many units have no ReLU.
-    """
-
-    losing: int
-    lasting: int
-    linear: int
+    losing: int  # how many deciding units pass nothing on where they are inactive
+    lasting: int  # how many others there are
+    linear: int  # how many units have no ReLU
 
     @property
     def units(self) -> int:
@@ -58,13 +48,6 @@ class Deciding:
 class Promises:
     """The table of a tree.
 
-    Parameters
-    ----------
-    layers
-        The tree's layers.
-    dim
-        The dimension of the domain.
-
     Examples
     --------
     >>> from tessella import Box, Network, stability
@@ -73,8 +56,8 @@ class Promises:
     6
     """
 
-    layers: tuple[Deciding, ...]
-    dim: int
+    layers: tuple[Deciding, ...]  # the tree's layers
+    dim: int  # the dimension of the domain
 
     @classmethod
     def of(cls, tree: Tree) -> "Promises":
@@ -149,21 +132,11 @@ class Promises:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What each ReLU of a layer does.
+    """What each ReLU of a layer does."""
 
-    Parameters
-    ----------
-    first
-        The first ReLU of the layer that it is a multiple of, if that is another one; else -1: it decides.
-    factors
-        The sign of the factor; 0 if it decides.
-    losing
-        Whether it decides, and nothing is passed on where it is inactive, by it or by its multiples.
-    """
-
-    first: Integers
-    factors: Integers
-    losing: Mask
+    first: Integers  # the first ReLU of the layer that it is a multiple of, if that is another one; else -1: it decides
+    factors: Integers  # the sign of the factor; 0 if it decides
+    losing: Mask  # whether it decides, and nothing is passed on where it is inactive, by it or by its multiples
 
     @classmethod
     def of(cls, tree: Tree, number: int) -> "Roles":

@@ -37,79 +37,44 @@ _OVERLOOKED = 0.01  # bits per unit that descents by points miss at most, as far
 
 
 class Sample(NamedTuple):
-    """What rounds brought.
+    """What rounds brought."""
 
-    Parameters
-    ----------
-    logarithms
-        Those of the estimates, in the order of the rounds.
-    planned
-        For each, how many rounds there would be in all, as it was foreseen before it; infinity where nothing is to be bet on it.
-    thin, undecided
-        How many cells exact arithmetic was asked about, and how many of these it gave up on.
-    overlooked
-        Bits by which the estimates may be too small without that it shows.
-    method
-        How rounds descended: `"linear programs"`, `"points"` or `"particles"`.
-    uniform
-        What descents brought, before the rounds, that reach every region with the same probability; None if there were none.
-    settled
-        How many rounds were made before that was chosen.
-    learned
-        How many rounds were made until nothing more was learned: all later ones are alike.  0 if there was no end of it.
-    """
-
-    logarithms: Floats
+    logarithms: Floats  # those of the estimates, in the order of the rounds
+    # for each, how many rounds there would be in all, as it was foreseen before it; infinity where nothing is to be bet on it
     planned: Floats
+    # thin, undecided: how many cells exact arithmetic was asked about, and how many of these it gave up on
     thin: int = 0
     undecided: int = 0
-    overlooked: float = 0.0
-    method: str = ""
+    overlooked: float = 0.0  # bits by which the estimates may be too small without that it shows
+    method: str = ""  # how rounds descended: `"linear programs"`, `"points"` or `"particles"`
+    # what descents brought, before the rounds, that reach every region with the same probability; None if there were none
     uniform: Drawn | None = None
-    settled: int = 0
+    settled: int = 0  # how many rounds were made before that was chosen
+    # how many rounds were made until nothing more was learned: all later ones are alike.  0 if there was no end of it
     learned: int = 0
 
 
 class Task(NamedTuple):
-    """Some rounds to make.
+    """Some rounds to make."""
 
-    Parameters
-    ----------
-    first, size
-        The number of the first one, and how many.
-    base
-        What the seeds of rounds are made from.
-    theta
-        What was learned from earlier rounds.
-    kind, population
-        How they descend, and with how many nodes.
-    """
-
+    # first, size: the number of the first one, and how many
     first: int
     size: int
-    base: int
-    theta: Floats
+    base: int  # what the seeds of rounds are made from
+    theta: Floats  # what was learned from earlier rounds
+    # kind, population: how they descend, and with how many nodes
     kind: Kind
     population: int | None = None
 
 
 class Done(NamedTuple):
-    """Some rounds that were made.
+    """Some rounds that were made."""
 
-    Parameters
-    ----------
-    batch
-        What they brought.
-    thin, undecided
-        How many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on.
-    seconds
-        The processor's time that they took.
-    """
-
-    batch: Batch
+    batch: Batch  # what they brought
+    # thin, undecided: how many prefixes these descents left to exact arithmetic so far, and how many of them it gave up on
     thin: int
     undecided: int
-    seconds: float
+    seconds: float  # the processor's time that they took
 
 
 def work(crew: Crew[Descents | WideDescents], key: str, tree: Tree, task: Task) -> Done:

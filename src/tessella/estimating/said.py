@@ -17,26 +17,17 @@ _LARGEST = 1000.0  # log2 of what is returned as a floating-point number
 
 
 class Said(NamedTuple):
-    """What terms say.
+    """What terms say."""
 
-    Parameters
-    ----------
-    maps
-        Log2 of the estimate.
-    relative_error, maps_interval
-        As `tessella.Estimate` has them.
-    lower, upper
-        What the number is at least, with the confidence; and at most, with ``upper_confidence``: both together hold with the confidence.
-    upper_confidence
-        The confidence, or 1 if the upper bound is the proved one.
-    """
-
-    maps: float
+    maps: float  # log2 of the estimate
+    # relative_error, maps_interval: as `tessella.Estimate` has them
     relative_error: float
     maps_interval: tuple[float, float] | None
+    # lower, upper: what the number is at least, with the confidence; and at most, with ``upper_confidence``: both together hold
+    # with the confidence
     lower: int
     upper: int
-    upper_confidence: float
+    upper_confidence: float  # the confidence, or 1 if the upper bound is the proved one
 
 
 def said(sample: Sample, confidence: float, proved: int) -> Said:

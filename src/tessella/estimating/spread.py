@@ -30,18 +30,10 @@ _UPWARDS = 1.6  # how much wider the upper margin is
 
 
 class Spread(NamedTuple):
-    """What estimates say of the logarithm of the number that they estimate.
+    """What estimates say of the logarithm of the number that they estimate."""
 
-    Parameters
-    ----------
-    interval
-        Two ends of log2 of the number; None if they spread too widely, or are too few.
-    error
-        The standard error of that logarithm, in bits; infinite where there is no interval.
-    """
-
-    interval: tuple[float, float] | None
-    error: float
+    interval: tuple[float, float] | None  # two ends of log2 of the number; None if they spread too widely, or are too few
+    error: float  # the standard error of that logarithm, in bits; infinite where there is no interval
 
 
 UNKNOWN = Spread(None, math.inf)

@@ -41,28 +41,15 @@ _OFF = 2.0**-51  # more than the probabilities of one draw are off by, added up
 
 
 class Drawn(NamedTuple):
-    """What descents reached.
+    """What descents reached."""
 
-    Parameters
-    ----------
-    promised
-        How many regions are promised in all.
-    low, high
-        The part of that, at least and at most, that each descent reached.
-    planned
-        For each, how many there would be in all, as it was foreseen before it.
-    doubt
-        The probability that any of them is not what it would be if numbers were not rounded, at most.
-    cut
-        Whether they were cut off by a deadline or by Ctrl-C: then no further terms may follow.
-    """
-
-    promised: int
+    promised: int  # how many regions are promised in all
+    # low, high: the part of that, at least and at most, that each descent reached
     low: Floats
     high: Floats
-    planned: Floats
-    doubt: float
-    cut: bool = False
+    planned: Floats  # for each, how many there would be in all, as it was foreseen before it
+    doubt: float  # the probability that any of them is not what it would be if numbers were not rounded, at most
+    cut: bool = False  # whether they were cut off by a deadline or by Ctrl-C: then no further terms may follow
 
     @property
     def logarithms(self) -> Floats:

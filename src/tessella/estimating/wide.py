@@ -55,20 +55,11 @@ class Answered(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """Where a descent ended.
+    """Where a descent ended."""
 
-    Parameters
-    ----------
-    logarithm
-        That of one over its probability; minus infinity if it ended nowhere.
-    pattern
-        Its leaf.
-    active, splits
-        How many units are active there, per layer; how many units had both sides.
-    """
-
-    logarithm: float
-    pattern: Mask
+    logarithm: float  # that of one over its probability; minus infinity if it ended nowhere
+    pattern: Mask  # its leaf
+    # active, splits: how many units are active there, per layer; how many units had both sides
     active: list[int]
     splits: int
 

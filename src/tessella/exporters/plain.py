@@ -25,22 +25,13 @@ Array: TypeAlias = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plain:
-    """A layer as it is written.
+    """A layer as it is written."""
 
-    Parameters
-    ----------
-    weight, bias
-        The affine map, dense, in the precision that is written.
-    slope
-        What each unit multiplies its preactivation with where that is negative: 0 for a ReLU, 1 for a linear unit.
-    bare
-        Whether nothing follows the affine map.
-    """
-
+    # weight, bias: the affine map, dense, in the precision that is written
     weight: Array
     bias: Array
-    slope: Array
-    bare: bool
+    slope: Array  # what each unit multiplies its preactivation with where that is negative: 0 for a ReLU, 1 for a linear unit
+    bare: bool  # whether nothing follows the affine map
 
     @property
     def is_relu(self) -> bool:

@@ -13,18 +13,10 @@ _AT_ONCE = 64  # constraints drawn with one call
 
 
 class Parity(NamedTuple):
-    """Among some variables, an odd number are 1, or an even one.
+    """Among some variables, an odd number are 1, or an even one."""
 
-    Parameters
-    ----------
-    mask
-        The variables, as bits: variable i is in it if bit i is 1.
-    odd
-        1 if the number of ones is odd, 0 if it is even.
-    """
-
-    mask: int
-    odd: int
+    mask: int  # the variables, as bits: variable i is in it if bit i is 1
+    odd: int  # 1 if the number of ones is odd, 0 if it is even
 
     @property
     def variables(self) -> list[int]:

@@ -21,25 +21,15 @@ Entries: TypeAlias = tuple[npt.NDArray[np.intp], Columns, Floats]  # rows of one
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitColumns:
-    """Where the units of one layer are among a model's columns; -1 where a unit has no such column.
+    """Where the units of one layer are among a model's columns; -1 where a unit has no such column."""
 
-    Parameters
-    ----------
-    preactivation, output
-        g and h; the same column for linear and stably active units.
-    complement
-        The output of the fictitious complement (h-bar), of unstable units only.
-    binary
-        z, of unstable units only.
-    factors
-        What the next layer reads of the columns `output` and `complement`: so many times each.  Of a leaky unit the complement counts
-        minus its slope times, and where it is stably inactive its only column counts slope times.
-    """
-
+    # preactivation, output: g and h; the same column for linear and stably active units
     preactivation: Columns
     output: Columns
-    complement: Columns
-    binary: Columns
+    complement: Columns  # the output of the fictitious complement (h-bar), of unstable units only
+    binary: Columns  # z, of unstable units only
+    # what the next layer reads of the columns `output` and `complement`: so many times each.  Of a leaky unit the complement
+    # counts minus its slope times, and where it is stably inactive its only column counts slope times
     factors: tuple[Floats, Floats]
 
 

@@ -19,21 +19,12 @@ _LONGEST_POINTER: Final = 1024  # bytes, as Git LFS has it
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a caller wants of a model.
+    """What a caller wants of a model."""
 
-    Parameters
-    ----------
-    input_shape
-        Shape of one input without its batch axis; needed only where the model leaves a size open.
-    output
-        The tensor to keep; all outputs, one after the other, if none is named.
-    inputs
-        Inputs that are fixed, by name.
-    """
-
+    # shape of one input without its batch axis; needed only where the model leaves a size open
     input_shape: tuple[int, ...] | None = None
-    output: str | None = None
-    inputs: Mapping[str, npt.ArrayLike] | None = None
+    output: str | None = None  # the tensor to keep; all outputs, one after the other, if none is named
+    inputs: Mapping[str, npt.ArrayLike] | None = None  # inputs that are fixed, by name
 
     def refuse(self, name: str, what: str) -> None:
         """Refuse what is for ONNX only, of something else."""

@@ -22,18 +22,10 @@ _INEXACT = frozenset({"float16", "bfloat16"})
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What every layer needs to be read.
+    """What every layer needs to be read."""
 
-    Parameters
-    ----------
-    keras
-        The package itself.
-    trace
-        Where signals are made.
-    """
-
-    keras: Any
-    trace: Trace
+    keras: Any  # the package itself
+    trace: Trace  # where signals are made
 
     def numbers(self, values: Any) -> Floats:
         """A variable, tensor, array or number as an array."""

@@ -18,18 +18,10 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class Indicator:
-    """Truth values that depend on the input: whether a difference is positive.
+    """Truth values that depend on the input: whether a difference is positive."""
 
-    Parameters
-    ----------
-    difference
-        What is compared with zero.
-    positive
-        What the truth value is where the difference is positive; elsewhere it is the opposite.
-    """
-
-    difference: Tensor
-    positive: bool = True
+    difference: Tensor  # what is compared with zero
+    positive: bool = True  # what the truth value is where the difference is positive; elsewhere it is the opposite
 
 
 Value = Tensor | Indicator | Array
@@ -124,21 +116,11 @@ def as_tensor(value: Tensor | Array) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What an operator does, and what it asks of its inputs.
+    """What an operator does, and what it asks of its inputs."""
 
-    Parameters
-    ----------
-    run
-        From a node to its outputs.
-    constants
-        Inputs that must not depend on the network's input.
-    factors
-        Inputs of which at most one may depend on it.
-    """
-
-    run: Callable[[Node], Sequence[Value]]
-    constants: tuple[int, ...] | slice = ()
-    factors: tuple[int, ...] = ()
+    run: Callable[[Node], Sequence[Value]]  # from a node to its outputs
+    constants: tuple[int, ...] | slice = ()  # inputs that must not depend on the network's input
+    factors: tuple[int, ...] = ()  # inputs of which at most one may depend on it
 
     def fixed(self, count: int) -> tuple[int, ...]:
         """The inputs that must be constants, of an operator with so many."""

@@ -102,24 +102,12 @@ _ENDED = frozenset({Kind.SMOOTH, Kind.LABEL})
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run.
+    """What to run."""
 
-    Parameters
-    ----------
-    nodes
-        The operators, each after those that it reads.
-    labels
-        What to call each in messages.
-    kept
-        The tensors that are read.
-    left_off
-        The labels of the operators after these.
-    """
-
-    nodes: "tuple[NodeProto, ...]"
-    labels: tuple[str, ...]
-    kept: tuple[str, ...]
-    left_off: tuple[str, ...]
+    nodes: "tuple[NodeProto, ...]"  # the operators, each after those that it reads
+    labels: tuple[str, ...]  # what to call each in messages
+    kept: tuple[str, ...]  # the tensors that are read
+    left_off: tuple[str, ...]  # the labels of the operators after these
 
 
 def planned(graph: "GraphProto", entries: Iterable[str], constants: Iterable[str], outputs: Iterable[str]) -> Plan:

@@ -44,21 +44,11 @@ def numbers(value: Any) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator and its arguments.
+    """An operator and its arguments."""
 
-    Parameters
-    ----------
-    trace
-        Where new signals are made.
-    function
-        Torch's own function.
-    given
-        The arguments by name, defaults included: traced tensors, torch tensors, numbers, lists.
-    """
-
-    trace: Trace
-    function: Any
-    given: Mapping[str, Any]
+    trace: Trace  # where new signals are made
+    function: Any  # torch's own function
+    given: Mapping[str, Any]  # the arguments by name, defaults included: traced tensors, torch tensors, numbers, lists
 
     def tensor(self, name: str) -> Tensor:
         """An argument as a traced tensor; a constant becomes one too."""

@@ -54,31 +54,16 @@ class Ref:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operator.
+    """One operator."""
 
-    Parameters
-    ----------
-    name
-        The node's name.
-    operator
-        The operator's name, such as ``aten.relu.default``.
-    call
-        Torch's own function.
-    args, kwargs
-        Its arguments, with a `Ref` for each value computed before.
-    outputs
-        The name of its result, or the names of its results.
-    layer
-        Where in the module it comes from, in words; may be empty.
-    """
-
-    name: str
-    operator: str
-    call: Any
+    name: str  # the node's name
+    operator: str  # the operator's name, such as ``aten.relu.default``
+    call: Any  # torch's own function
+    # args, kwargs: its arguments, with a `Ref` for each value computed before
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
-    outputs: str | tuple[str, ...]
-    layer: str = ""
+    outputs: str | tuple[str, ...]  # the name of its result, or the names of its results
+    layer: str = ""  # where in the module it comes from, in words; may be empty
 
     @property
     def aten(self) -> str:

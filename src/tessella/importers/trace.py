@@ -41,33 +41,16 @@ _SPARSE_BELOW = 0.2  # density
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Signal:
-    """A vector that units can hold: the input, the output of a ReLU, or a linear value worth keeping.
+    """A vector that units can hold: the input, the output of a ReLU, or a linear value worth keeping."""
 
-    Parameters
-    ----------
-    size
-        Number of elements.
-    layer
-        The layer that computes it; 0 for the input.
-    definition
-        What it is computed from; None for the input.
-    kind
-        What its units are, such as ``"ReLU"``; empty for linear ones.
-    slope
-        Of each element, what its unit multiplies with where it is not active; None for 0.  An element with the slope 1 is linear.
-    junction
-        Whether it may be replaced by its definition where that is read in its own layer.
-    number
-        In which order signals were made; units of one layer keep it.
-    """
-
-    size: int
-    layer: int
-    definition: "Tensor | None" = None
-    kind: str = ""
+    size: int  # number of elements
+    layer: int  # the layer that computes it; 0 for the input
+    definition: "Tensor | None" = None  # what it is computed from; None for the input
+    kind: str = ""  # what its units are, such as ``"ReLU"``; empty for linear ones
+    # of each element, what its unit multiplies with where it is not active; None for 0.  An element with the slope 1 is linear
     slope: Floats | None = None
-    junction: bool = False
-    number: int = 0
+    junction: bool = False  # whether it may be replaced by its definition where that is read in its own layer
+    number: int = 0  # in which order signals were made; units of one layer keep it
 
     @property
     def rectified(self) -> bool:
@@ -88,21 +71,11 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """An array of affine expressions.
+    """An array of affine expressions."""
 
-    Parameters
-    ----------
-    shape
-        Its shape, a batch axis included if the source has one.
-    terms
-        One sparse matrix per signal: (elements, signal's elements).
-    constant
-        One number per element.
-    """
-
-    shape: tuple[int, ...]
-    terms: dict[Signal, Sparse]
-    constant: Floats
+    shape: tuple[int, ...]  # its shape, a batch axis included if the source has one
+    terms: dict[Signal, Sparse]  # one sparse matrix per signal: (elements, signal's elements)
+    constant: Floats  # one number per element
 
     @property
     def size(self) -> int:
@@ -209,20 +182,11 @@ class Ended:
     """What a model makes of a tensor at its end, such as probabilities, without changing where the tensor is linear.
 
     Nothing but the model's output, and what moves its elements about, may read it.
-
-    Parameters
-    ----------
-    tensor
-        The last values that are piecewise linear in the input.
-    left_off
-        The names of the operators that follow.
-    name
-        What the model calls the tensor, so that both can be compared.
     """
 
-    tensor: Tensor
-    left_off: tuple[str, ...]
-    name: str = ""
+    tensor: Tensor  # the last values that are piecewise linear in the input
+    left_off: tuple[str, ...]  # the names of the operators that follow
+    name: str = ""  # what the model calls the tensor, so that both can be compared
 
     def then(self, operator: str) -> "Ended":
         """The same with one operator more at the end."""

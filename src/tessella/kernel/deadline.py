@@ -16,18 +16,13 @@ _PART = 4  # the part of the machine's memory that is taken if nobody says how m
 class Deadline:
     """A time of `meter.clock` at which work ends with what it has.
 
-    Parameters
-    ----------
-    end
-        The time; infinite for work that is never stopped.
-
     Examples
     --------
     >>> Deadline.after(60.0).passed, Deadline.after(None).left, Deadline.after(60.0).part(0.5).left <= 30.0
     (False, inf, True)
     """
 
-    end: float = math.inf
+    end: float = math.inf  # the time; infinite for work that is never stopped
 
     @classmethod
     def after(cls, seconds: float | None) -> Self:

@@ -62,21 +62,11 @@ class Linking:
 
 @dataclass(eq=False)
 class Function:
-    """A compiled function as it is declared.
+    """A compiled function as it is declared."""
 
-    Parameters
-    ----------
-    python
-        The function.
-    dispatcher
-        What Numba made of it.
-    is_apart
-        Whether callers jump to it.
-    """
-
-    python: Any
-    dispatcher: Any
-    is_apart: bool
+    python: Any  # the function
+    dispatcher: Any  # what Numba made of it
+    is_apart: bool  # whether callers jump to it
 
     @property
     def name(self) -> str:

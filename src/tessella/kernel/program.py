@@ -19,35 +19,19 @@ _KEPT = 16  # shapes that a thread keeps memory for
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one solve found.
+    """What one solve found."""
 
-    Parameters
-    ----------
-    bound
-        A proved upper bound on the objective; minus infinity if no point satisfies all rows (proved too).
-    optimal
-        Whether x is an optimal point, up to tolerances.
-    pruned
-        Whether the solve ended because the bound passed the cutoff.
-    stopped
-        Whether the solve ended because it had no iterations left; it may go on from its basis.
-    x, rows, multipliers
-        The last point, its row values, and the rows' multipliers; where no point satisfies all rows, the multipliers that prove that.
-    basis
-        Where a later solve may start.
-    iterations
-        How many there were.
-    """
-
-    bound: float
-    optimal: bool
-    pruned: bool
-    stopped: bool
+    bound: float  # a proved upper bound on the objective; minus infinity if no point satisfies all rows (proved too)
+    optimal: bool  # whether x is an optimal point, up to tolerances
+    pruned: bool  # whether the solve ended because the bound passed the cutoff
+    stopped: bool  # whether the solve ended because it had no iterations left; it may go on from its basis
+    # x, rows, multipliers: the last point, its row values, and the rows' multipliers; where no point satisfies all rows, the
+    # multipliers that prove that
     x: Floats
     rows: Floats
     multipliers: Floats
-    basis: Basis
-    iterations: int
+    basis: Basis  # where a later solve may start
+    iterations: int  # how many there were
 
 
 class Program:

@@ -18,47 +18,24 @@ _SHARP = 2.0**-52  # of a place: how far from it a break is that is known exactl
 
 
 class Break(NamedTuple):
-    """One break of a path.
+    """One break of a path."""
 
-    Parameters
-    ----------
-    place
-        Where, from 0 at the first corner to 1 at the second, and so on.
-    margin
-        How far from there it may be.
-    units
-        ReLUs by their numbers in a pattern.
-    active
-        Whether each is active behind.
-    sure
-        Whether it is proved that these units, and no others, change there.
-    """
-
-    place: float
-    margin: float
-    units: tuple[int, ...]
-    active: tuple[bool, ...]
-    sure: bool
+    place: float  # where, from 0 at the first corner to 1 at the second, and so on
+    margin: float  # how far from there it may be
+    units: tuple[int, ...]  # ReLUs by their numbers in a pattern
+    active: tuple[bool, ...]  # whether each is active behind
+    sure: bool  # whether it is proved that these units, and no others, change there
 
 
 @dataclass(slots=True)
 class Settled:
-    """All that is known of a path.
+    """All that is known of a path."""
 
-    Parameters
-    ----------
-    breaks
-        In order.
-    lower, upper
-        How many there are at least, and at most.
-    first
-        The pattern at the beginning.
-    """
-
-    breaks: list[Break]
+    breaks: list[Break]  # in order
+    # lower, upper: how many there are at least, and at most
     lower: int
     upper: int
-    first: Mask
+    first: Mask  # the pattern at the beginning
 
 
 class _Group(NamedTuple):
@@ -71,18 +48,10 @@ class _Group(NamedTuple):
 
 @dataclass(slots=True)
 class Settling:
-    """Settles what a walk left.
+    """Settles what a walk left."""
 
-    Parameters
-    ----------
-    walk
-        The walk, at its end.
-    late
-        Whether to begin nothing new.
-    """
-
-    walk: Walk
-    late: Callable[[], bool]
+    walk: Walk  # the walk, at its end
+    late: Callable[[], bool]  # whether to begin nothing new
     _spent: int = 0
     _lines: dict[int, Line] = field(default_factory=dict[int, Line])
 

@@ -21,18 +21,10 @@ _MANY = 0.1  # the part of the units for which they may be
 
 
 class Errors(NamedTuple):
-    """What the values of a layer may be off by.
+    """What the values of a layer may be off by."""
 
-    Parameters
-    ----------
-    each
-        One bound per unit.
-    length
-        A bound on the root of the sum of the squares of all of them.
-    """
-
-    each: Floats
-    length: float
+    each: Floats  # one bound per unit
+    length: float  # a bound on the root of the sum of the squares of all of them
 
 
 class Trust:

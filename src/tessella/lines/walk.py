@@ -35,27 +35,18 @@ _NOMINAL = 1e-13  # relative errors that are assumed where nothing is proved any
 
 
 class Breaks(NamedTuple):
-    """Places where units change their state.
+    """Places where units change their state."""
 
-    Parameters
-    ----------
-    segment, at
-        The segment of the path, and where on it, from 0 to 1.
-    low, high
-        Between which places of the whole path it is.
-    layer, unit
-        Which unit changes.
-    active
-        Whether it is active behind.
-    """
-
+    # segment, at: the segment of the path, and where on it, from 0 to 1
     segment: Integers
     at: Floats
+    # low, high: between which places of the whole path it is
     low: Floats
     high: Floats
+    # layer, unit: which unit changes
     layer: Integers
     unit: Integers
-    active: Mask
+    active: Mask  # whether it is active behind
 
     @classmethod
     def joined(cls, parts: "list[Breaks]") -> "Breaks":
@@ -77,50 +68,30 @@ class Breaks(NamedTuple):
 
 
 class Doubt(NamedTuple):
-    """Ranges of the path in which something is not decided, and units that may change there.
+    """Ranges of the path in which something is not decided, and units that may change there."""
 
-    Parameters
-    ----------
-    low, high
-        Between which places.
-    layer, unit
-        Which unit; -1 and the layer where all units from that layer on are in doubt.
-    """
-
+    # low, high: between which places
     low: Floats
     high: Floats
+    # layer, unit: which unit; -1 and the layer where all units from that layer on are in doubt
     layer: Integers
     unit: Integers
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of the path, pushed through some of the layers.
+    """A part of the path, pushed through some of the layers."""
 
-    Parameters
-    ----------
-    layer
-        How many layers it is through.
-    segment, at
-        Of each node: the segment that goes on from there, and where it is on it.
-    low, high
-        Between which places of the whole path the break is that the node stands for.
-    values
-        What the layer before passes on: a row per unit, a column per node.
-    errors
-        How wrong values may be.
-    proved
-        Whether errors are proved.
-    """
-
-    layer: int
+    layer: int  # how many layers it is through
+    # segment, at: of each node: the segment that goes on from there, and where it is on it
     segment: Integers
     at: Floats
+    # low, high: between which places of the whole path the break is that the node stands for
     low: Floats
     high: Floats
-    values: Floats
-    errors: Errors
-    proved: bool = True
+    values: Floats  # what the layer before passes on: a row per unit, a column per node
+    errors: Errors  # how wrong values may be
+    proved: bool = True  # whether errors are proved
 
     @property
     def nodes(self) -> int:
@@ -151,18 +122,10 @@ class Chunk:
 
 @dataclass(slots=True)
 class Walk:
-    """A walk along a path.
-
-    Parameters
-    ----------
-    network
-        The network.
-    path
-        The corners, one row each.
-    """
+    """A walk along a path."""
 
     network: Network
-    path: Floats
+    path: Floats  # the corners, one row each
     breaks: list[Breaks] = field(default_factory=list[Breaks])
     seen: list[Breaks] = field(default_factory=list[Breaks])
     doubts: list[Doubt] = field(default_factory=list[Doubt])

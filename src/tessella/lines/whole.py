@@ -18,38 +18,21 @@ _CLOSE = 1e-9  # quotients that differ by less, relative to their size, are comp
 
 
 class Turn(NamedTuple):
-    """A break: where on the segment, and what changes.
+    """A break: where on the segment, and what changes."""
 
-    Parameters
-    ----------
-    at
-        The place, from 0 to 1.
-    units
-        ReLUs by their numbers in a pattern.
-    active
-        Whether each is active behind.
-    """
-
-    at: Fraction
-    units: tuple[int, ...]
-    active: tuple[bool, ...]
+    at: Fraction  # the place, from 0 to 1
+    units: tuple[int, ...]  # ReLUs by their numbers in a pattern
+    active: tuple[bool, ...]  # whether each is active behind
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """All that happens between two places of a segment.
+    """All that happens between two places of a segment."""
 
-    Parameters
-    ----------
-    first, last
-        The patterns right behind the one, and right before the other.
-    turns
-        The breaks between them, in order.
-    """
-
+    # first, last: the patterns right behind the one, and right before the other
     first: Mask
     last: Mask
-    turns: tuple[Turn, ...]
+    turns: tuple[Turn, ...]  # the breaks between them, in order
 
 
 class TooLong(Exception):  # noqa: N818  no error: somebody else takes over

@@ -38,24 +38,12 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(slots=True)
 class Run:
-    """How a run that lists regions stands, and when it ends.
+    """How a run that lists regions stands, and when it ends."""
 
-    Parameters
-    ----------
-    deadline
-        When it ends with what it has.
-    limit
-        How many regions it lists at most; None for all.
-    tell
-        Told every now and then how many regions were found.
-    status
-        Why it ended.
-    """
-
-    deadline: Deadline
-    limit: int | None = None
-    tell: Callable[[int], None] | None = None
-    status: Status = Status.FINISHED
+    deadline: Deadline  # when it ends with what it has
+    limit: int | None = None  # how many regions it lists at most; None for all
+    tell: Callable[[int], None] | None = None  # told every now and then how many regions were found
+    status: Status = Status.FINISHED  # why it ended
     _last: float = field(default=-np.inf)
 
     def goes_on(self, found: int) -> bool:
@@ -77,27 +65,13 @@ class Run:
 
 
 class Part(NamedTuple):
-    """Some regions.
+    """Some regions."""
 
-    Parameters
-    ----------
-    decided
-        One row per region: the states of the unstable ReLUs.
-    points
-        A point in each, of all inputs; not a number where none is known.
-    sizes
-        How many walls each has, those of the domain among them; UNCLEAR where the walk could not tell.
-    walls
-        The walls of all that are clear, one after the other: the number of the unstable ReLU that makes it, or DOMAIN.
-    volumes
-        The volume of each as a part of the box's, in the free inputs; not a number where it is not known.
-    """
-
-    decided: Mask
-    points: Floats
-    sizes: Ints
-    walls: Ints
-    volumes: Floats
+    decided: Mask  # one row per region: the states of the unstable ReLUs
+    points: Floats  # a point in each, of all inputs; not a number where none is known
+    sizes: Ints  # how many walls each has, those of the domain among them; UNCLEAR where the walk could not tell
+    walls: Ints  # the walls of all that are clear, one after the other: the number of the unstable ReLU that makes it, or DOMAIN
+    volumes: Floats  # the volume of each as a part of the box's, in the free inputs; not a number where it is not known
 
     @property
     def clear(self) -> Mask:
@@ -119,21 +93,11 @@ class Part(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """The regions of a network on a domain.
+    """The regions of a network on a domain."""
 
-    Parameters
-    ----------
-    known
-        The network, where, and which units are stable.
-    patterns
-        One row per region: the states of all ReLUs.
-    part
-        What the walk says of them.
-    """
-
-    known: Stability
-    patterns: Mask
-    part: Part
+    known: Stability  # the network, where, and which units are stable
+    patterns: Mask  # one row per region: the states of all ReLUs
+    part: Part  # what the walk says of them
 
     def __len__(self) -> int:
         """How many regions there are."""

@@ -86,33 +86,19 @@ class _Affine(NamedTuple):
 
 @dataclass(slots=True)
 class _Frame:
-    """A layer inside a cell: a linear program of the cell's rows and the layer's, whose ends change as units are decided.
+    """A layer inside a cell: a linear program of the cell's rows and the layer's, whose ends change as units are decided."""
 
-    Parameters
-    ----------
-    program
-        The rows: `first` of the cell, then one for each ReLU.
-    low, high
-        What they may be.
-    units
-        The preactivations of the ReLUs.
-    least, most
-        Ends of their ranges in the box, moved outward by what rounding may do.
-    strict
-        How far from 0 a linear program must find them to be believed.
-    cut
-        Which units have both states below the decisions made.
-    """
-
-    program: Program
+    program: Program  # the rows: `first` of the cell, then one for each ReLU
     first: int
+    # low, high: what they may be
     low: Floats
     high: Floats
-    units: _Affine
+    units: _Affine  # the preactivations of the ReLUs
+    # least, most: ends of their ranges in the box, moved outward by what rounding may do
     least: Floats
     most: Floats
-    strict: Floats
-    cut: list[bool]
+    strict: Floats  # how far from 0 a linear program must find them to be believed
+    cut: list[bool]  # which units have both states below the decisions made
     basis: Basis = field(default=EMPTY)
 
 

@@ -19,18 +19,10 @@ _AT_ONCE = 2**16  # rows of a table that are looked at together
 
 
 class Meetings(NamedTuple):
-    """Which regions share a wall.
+    """Which regions share a wall."""
 
-    Parameters
-    ----------
-    pairs
-        Two numbers of regions per wall, the smaller one first, in order.
-    undecided
-        Regions that may have other walls, too.
-    """
-
-    pairs: Ints
-    undecided: Ints
+    pairs: Ints  # two numbers of regions per wall, the smaller one first, in order
+    undecided: Ints  # regions that may have other walls, too
 
 
 def meetings(cells: Cells, run: Run) -> Meetings:

@@ -24,25 +24,14 @@ class Norm(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Balls:
-    """What is around points.
-
-    Parameters
-    ----------
-    network
-        The network.
-    radius, norm
-        Of all balls.
-    within
-        What is cut off from balls in all inputs; None for nothing.
-    basis
-        Columns that span a subspace; None for all inputs.
-    """
+    """What is around points."""
 
     network: Network
+    # radius, norm: of all balls
     radius: float
     norm: Norm
-    within: Box | None = None
-    basis: Floats | None = None
+    within: Box | None = None  # what is cut off from balls in all inputs; None for nothing
+    basis: Floats | None = None  # columns that span a subspace; None for all inputs
 
     def around(self, point: Floats) -> tuple[tuple[Network, Domain], ...]:
         """Networks and domains whose regions are those of the ball; two where the first one lies in the ball, and the other around it."""

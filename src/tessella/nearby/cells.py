@@ -22,56 +22,29 @@ _LOOK = 64  # cells between two looks at the time
 
 
 class Bracket(NamedTuple):
-    """How many regions there are.
+    """How many regions there are."""
 
-    Parameters
-    ----------
-    lower, upper
-        At least, and at most.
-    thin
-        How many sides could not be decided.
-    both
-        Of each unit, whether both of its states were seen.
-    """
-
+    # lower, upper: at least, and at most
     lower: int
     upper: int
-    thin: int
-    both: Mask
+    thin: int  # how many sides could not be decided
+    both: Mask  # of each unit, whether both of its states were seen
 
 
 class _Node(NamedTuple):
-    """A cell.
+    """A cell."""
 
-    Parameters
-    ----------
-    states
-        The decisions so far.
-    cuts
-        Which of these units cut the cell.
-    point
-        A point inside.
-    """
-
-    states: tuple[bool, ...]
-    cuts: tuple[int, ...]
-    point: Floats
+    states: tuple[bool, ...]  # the decisions so far
+    cuts: tuple[int, ...]  # which of these units cut the cell
+    point: Floats  # a point inside
 
 
 @dataclass(slots=True)
 class Cells:
-    """Counts the cells of units that may change.
+    """Counts the cells of units that may change."""
 
-    Parameters
-    ----------
-    reduced
-        The units.
-    start
-        A point of the domain, scaled, inside its inequalities.
-    """
-
-    reduced: Reduced
-    start: Floats
+    reduced: Reduced  # the units
+    start: Floats  # a point of the domain, scaled, inside its inequalities
     _rows: Floats = field(init=False)
     _constants: Floats = field(init=False)
     _doubts: Floats = field(init=False)

@@ -21,34 +21,21 @@ from tessella.tightening.rounding import gamma
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduced:
-    """The units that may change on a domain, in layer order.
+    """The units that may change on a domain, in layer order."""
 
-    Parameters
-    ----------
-    rows, constants, couplings
-        The preactivations; see the top of the file.
-    doubts
-        How far these may be from the true preactivations, anywhere in the box.
-    slopes
-        What an inactive unit multiplies with.
-    layers, units
-        Which they are.
-    walls, limits
-        The domain's inequalities, scaled and moved outward by what rounding may do: ``walls @ v + limits >= 0``.
-    inner
-        The same, moved inward.
-    """
-
+    # rows, constants, couplings: the preactivations; see the top of the file
     rows: Floats
     constants: Floats
     couplings: Floats
-    doubts: Floats
-    slopes: Floats
+    doubts: Floats  # how far these may be from the true preactivations, anywhere in the box
+    slopes: Floats  # what an inactive unit multiplies with
+    # layers, units: which they are
     layers: npt.NDArray[np.int64]
     units: npt.NDArray[np.int64]
+    # walls, limits: the domain's inequalities, scaled and moved outward by what rounding may do: ``walls @ v + limits >= 0``
     walls: Floats
     limits: Floats
-    inner: Floats
+    inner: Floats  # the same, moved inward
 
 
 def reduce(known: Stability) -> Reduced:

@@ -36,25 +36,16 @@ class Handed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neurons:
-    """A layer's proved bounds.
-
-    Parameters
-    ----------
-    layer
-        The layer.
-    lower, upper
-        Of the preactivations.
-    least, most
-        Of what the units pass on.
-    active, inactive
-        Which are stable.
-    """
+    """A layer's proved bounds."""
 
     layer: Layer
+    # lower, upper: of the preactivations
     lower: Floats
     upper: Floats
+    # least, most: of what the units pass on
     least: Floats
     most: Floats
+    # active, inactive: which are stable
     active: Mask
     inactive: Mask
 

@@ -24,21 +24,11 @@ _KEPT = 4_000_000  # coefficients kept for later calls
 
 
 class Sides(NamedTuple):
-    """What is positive inside a region and cuts the cube.
+    """What is positive inside a region and cuts the cube."""
 
-    Parameters
-    ----------
-    rows
-        Without common factors, so what is equal up to a positive factor is equal.
-    units
-        Which decision each row belongs to, in order; -1 for the domain's inequalities, which come first.
-    flat
-        Whether a unit is 0 all over the region.
-    """
-
-    rows: Rows
-    units: list[int]
-    flat: bool
+    rows: Rows  # without common factors, so what is equal up to a positive factor is equal
+    units: list[int]  # which decision each row belongs to, in order; -1 for the domain's inequalities, which come first
+    flat: bool  # whether a unit is 0 all over the region
 
 
 class Exact:
@@ -204,21 +194,12 @@ class Exact:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """A layer below some decisions.
+    """A layer below some decisions."""
 
-    Parameters
-    ----------
-    affine
-        The preactivations of all its units.
-    states
-        For sides 0 and 1 of the rectified units: whether the cube's interior lies on that side always, never, or is cut.
-    rows
-        What must be positive on sides 0 and 1 of the rectified units; two axes stand for the usual one.
-    """
-
-    affine: Affine
+    affine: Affine  # the preactivations of all its units
+    # for sides 0 and 1 of the rectified units: whether the cube's interior lies on that side always, never, or is cut
     states: npt.NDArray[np.int8]
-    rows: Rows
+    rows: Rows  # what must be positive on sides 0 and 1 of the rectified units; two axes stand for the usual one
 
 
 def _level(affine: Affine, rectified: Mask) -> _Level:

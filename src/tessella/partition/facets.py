@@ -44,33 +44,17 @@ _NOTHING: Mapping[int, bool] = {}
 
 
 class Wall(NamedTuple):
-    """A wall of a region.
+    """A wall of a region."""
 
-    Parameters
-    ----------
-    units
-        The ReLUs that change there, by their numbers in the pattern.
-    behind
-        The pattern of the region behind it.
-    """
-
-    units: tuple[int, ...]
-    behind: Mask
+    units: tuple[int, ...]  # the ReLUs that change there, by their numbers in the pattern
+    behind: Mask  # the pattern of the region behind it
 
 
 class Walls(NamedTuple):
-    """What is known of the walls of a region.
+    """What is known of the walls of a region."""
 
-    Parameters
-    ----------
-    found
-        Those that are proved.
-    undecided
-        ReLUs of which it could not be decided in time whether they make one.
-    """
-
-    found: tuple[Wall, ...]
-    undecided: tuple[int, ...]
+    found: tuple[Wall, ...]  # those that are proved
+    undecided: tuple[int, ...]  # ReLUs of which it could not be decided in time whether they make one
 
 
 class Facets:
@@ -138,31 +122,18 @@ class Facets:
 
 @dataclass(slots=True)
 class _Cell:
-    """The rows of a region, each once; those that may be walls come first.
+    """The rows of a region, each once; those that may be walls come first."""
 
-    Parameters
-    ----------
-    numbers
-        In whole numbers; the domain's last.
-    units
-        For each of the first rows the units that it belongs to.
-    rows, constants, doubts
-        Rounded, with the cube's own sides at the end: ``rows @ u + constants`` is positive inside, and off by at most the doubt.
-    state
-        What is known of each: _YES for a wall, _NO, or _UNKNOWN.
-    cube
-        Where u is.
-    inside
-        A point that lies inside, as floating-point arithmetic shows; empty where it shows none.
-    """
-
-    numbers: Integers
-    units: list[list[int]]
+    numbers: Integers  # in whole numbers; the domain's last
+    units: list[list[int]]  # for each of the first rows the units that it belongs to
+    # rows, constants, doubts: rounded, with the cube's own sides at the end: ``rows @ u + constants`` is positive inside, and off
+    # by at most the doubt
     rows: Floats
     constants: Floats
     doubts: Floats
-    state: npt.NDArray[np.int8]
-    cube: Box
+    state: npt.NDArray[np.int8]  # what is known of each: _YES for a wall, _NO, or _UNKNOWN
+    cube: Box  # where u is
+    # a point that lies inside, as floating-point arithmetic shows; empty where it shows none
     inside: Floats = field(default_factory=lambda: np.zeros(0))
 
     @classmethod

@@ -31,17 +31,11 @@ _MOST_ENTRIES = 20_000_000  # of one composed map
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folded:
-    """A network with fewer linear units, which computes nearly the same.
+    """A network with fewer linear units, which computes nearly the same."""
 
-    Parameters
-    ----------
-    network
-        The network.  Its ReLUs are those of the whole network, layer by layer in the same order.
-    doubts
-        For each layer one number per unit and input, and a last one per unit for its bias: how far weights and biases may be from the exact ones.  None where they are exact.
-    """
-
-    network: Network
+    network: Network  # the network.  Its ReLUs are those of the whole network, layer by layer in the same order
+    # for each layer one number per unit and input, and a last one per unit for its bias: how far weights and biases may be from
+    # the exact ones.  None where they are exact
     doubts: tuple[Floats | None, ...]
 
 

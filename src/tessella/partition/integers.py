@@ -32,21 +32,11 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Affine functions that must be positive, so that positive factors do not matter.
+    """Affine functions that must be positive, so that positive factors do not matter."""
 
-    Parameters
-    ----------
-    numbers
-        Coefficients and, in the last column, constants.
-    scales
-        For each row a power of two of about the size of its largest number.
-    floats
-        The numbers divided by the scales, and rounded.
-    """
-
-    numbers: Integers
-    scales: Integers
-    floats: Floats
+    numbers: Integers  # coefficients and, in the last column, constants
+    scales: Integers  # for each row a power of two of about the size of its largest number
+    floats: Floats  # the numbers divided by the scales, and rounded
 
     def __getitem__(self, index: Any) -> "Rows":
         return Rows(self.numbers[index], self.scales[index], self.floats[index])

@@ -307,22 +307,13 @@ def _largest_radius(matrix: Floats, offset: Floats, box: Box) -> float:
 
 
 class _Walled(NamedTuple):
-    """A region in the free inputs, from the middle of its box and in a unit of its own: ``rows @ u <= limits``.
+    """A region in the free inputs, from the middle of its box and in a unit of its own: ``rows @ u <= limits``."""
 
-    Parameters
-    ----------
-    rows, limits
-        The inequalities but for those of the box; rows have length 1, constant ones 0.
-    half
-        Half the width of the box.
-    unit
-        What u is measured in.
-    """
-
+    # rows, limits: the inequalities but for those of the box; rows have length 1, constant ones 0
     rows: Floats
     limits: Floats
-    half: Floats
-    unit: float
+    half: Floats  # half the width of the box
+    unit: float  # what u is measured in
 
     @classmethod
     def of(cls, region: Region) -> Self:

@@ -19,21 +19,11 @@ FEW = 16  # regions below a prefix, at most, that exact arithmetic counts in one
 
 
 class Settled(NamedTuple):
-    """What settling brought.
+    """What settling brought."""
 
-    Parameters
-    ----------
-    regions
-        Regions counted.
-    waiting
-        Prefixes that are left: none if all was settled.
-    cells
-        How many cells exact arithmetic looked at.
-    """
-
-    regions: int
-    waiting: tuple[bytes, ...]
-    cells: int
+    regions: int  # regions counted
+    waiting: tuple[bytes, ...]  # prefixes that are left: none if all was settled
+    cells: int  # how many cells exact arithmetic looked at
 
 
 def _never() -> bool:
@@ -48,17 +38,6 @@ def _any(_prefix: bytes) -> bool:
 class Settler:
     r"""Settles thin prefixes of one tree; serves one thread.
 
-    Parameters
-    ----------
-    tree
-        The tree.
-    bound
-        The most regions that there can be below a prefix; None to make one when it is needed.
-    split_above
-        Regions: a prefix that may hold more is split into its two sides.
-    most_cells
-        Cells that exact arithmetic looks at, from one `renew` to the next.
-
     Examples
     --------
     >>> from tessella import Box, Network, stability
@@ -71,9 +50,9 @@ class Settler:
     """
 
     tree: Tree
-    bound: LocalBound | None = None
-    split_above: int = FEW
-    most_cells: int | None = None
+    bound: LocalBound | None = None  # the most regions that there can be below a prefix; None to make one when it is needed
+    split_above: int = FEW  # regions: a prefix that may hold more is split into its two sides
+    most_cells: int | None = None  # cells that exact arithmetic looks at, from one `renew` to the next
     given_up: int = 0
     _cells: int = field(default=0, init=False)
 

@@ -31,40 +31,22 @@ _SMALL = 50_000_000  # products of exact numbers to compose a cell's rows
 
 
 class Node(NamedTuple):
-    """A cell that is known to have an interior.
+    """A cell that is known to have an interior."""
 
-    Parameters
-    ----------
-    prefix
-        The decisions that lead to it.
-    splits
-        How many of them had both sides: the node is the 2**-splits part of the tree, as far as one can know from above.
-    """
-
-    prefix: bytes = b""
+    prefix: bytes = b""  # the decisions that lead to it
+    # how many of them had both sides: the node is the 2**-splits part of the tree, as far as one can know from above
     splits: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a walker found in the time it was given.
+    """What a walker found in the time it was given."""
 
-    Parameters
-    ----------
-    regions
-        Regions counted.
-    open
-        Nodes that it did not get to; the others it was given are finished.
-    thin
-        Prefixes that it could not decide, neither counted nor open.  The cell of such a prefix may have no interior.
-    tests
-        How many sides were tested by linear programs (or by vertices).
-    """
-
-    regions: int
-    open: tuple[Node, ...] = ()
+    regions: int  # regions counted
+    open: tuple[Node, ...] = ()  # nodes that it did not get to; the others it was given are finished
+    # prefixes that it could not decide, neither counted nor open.  The cell of such a prefix may have no interior
     thin: tuple[bytes, ...] = ()
-    tests: int = 0
+    tests: int = 0  # how many sides were tested by linear programs (or by vertices)
 
 
 class Walker(Protocol):
@@ -76,44 +58,29 @@ class Walker(Protocol):
 
 
 class Scaled(NamedTuple):
-    """A tree's numbers with the domain's box scaled to [-1, 1] in its free inputs.
+    """A tree's numbers with the domain's box scaled to [-1, 1] in its free inputs."""
 
-    Parameters
-    ----------
-    weights, biases, rectified, slopes
-        One per layer; the first layer reads the scaled inputs.  Slopes are those of `Layer.slope`: 1 for a plain linear unit.
-    normals, constants
-        The domain's inequalities: ``normals @ u + constants >= 0``.
-    doubts
-        For each layer but the first how far its weights and, in the last column, its biases may be from the exact ones; None where they are exact.
-    """
-
+    # weights, biases, rectified, slopes: one per layer; the first layer reads the scaled inputs.  Slopes are those of
+    # `Layer.slope`: 1 for a plain linear unit
     weights: tuple[Floats, ...]
     biases: tuple[Floats, ...]
     rectified: tuple[Mask, ...]
     slopes: tuple[Floats, ...]
+    # normals, constants: the domain's inequalities: ``normals @ u + constants >= 0``
     normals: Floats
     constants: Floats
+    # for each layer but the first how far its weights and, in the last column, its biases may be from the exact ones; None where
+    # they are exact
     doubts: tuple[Floats | None, ...]
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A network on a domain, reduced to the units that can change their state there.
+    """A network on a domain, reduced to the units that can change their state there."""
 
-    Parameters
-    ----------
-    network
-        The network without its stable units, and without layers after its last ReLU.
-    domain
-        The inputs, a bounded domain.
-    homogeneous
-        Whether both stand for a network on an unbounded domain, as `tessella.unbounded` makes them.
-    """
-
-    network: Network
-    domain: Domain
-    homogeneous: bool = False
+    network: Network  # the network without its stable units, and without layers after its last ReLU
+    domain: Domain  # the inputs, a bounded domain
+    homogeneous: bool = False  # whether both stand for a network on an unbounded domain, as `tessella.unbounded` makes them
 
     def __post_init__(self) -> None:
         """Refuse an unbounded domain: nothing below works on one."""

@@ -141,18 +141,10 @@ class Witness:
 
 
 class Patterns(NamedTuple):
-    """Makes the pattern of a region from the decisions on its unstable units.
+    """Makes the pattern of a region from the decisions on its unstable units."""
 
-    Parameters
-    ----------
-    states
-        One state per ReLU: what stable ones have.
-    unstable
-        Which ReLUs are decided.
-    """
-
-    states: Mask
-    unstable: Mask
+    states: Mask  # one state per ReLU: what stable ones have
+    unstable: Mask  # which ReLUs are decided
 
     @classmethod
     def of(cls, known: Stability) -> Self:

@@ -36,26 +36,13 @@ class Cuts:
 
     The word of a solver is not taken.  Solutions may violate rows that were added before: then these are given again.  They may be none,
     because tolerances multiply with large coefficients: then the assignment is cut off, and nothing is drawn.
-
-    Parameters
-    ----------
-    columns
-        The binary columns whose assignments are counted.
-    drawn
-        Where constraints come from.
-    confirm
-        Says whether an assignment is one.
-    stopped
-        Asked whether to end.
-    derived
-        The most variables of constraints that follow from all so far, to be added as rows too; 0 for none.
     """
 
-    columns: Sequence[int]
-    drawn: Iterator[Parity]
-    confirm: Confirm
-    stopped: Callable[[], bool]
-    derived: int = SHORT
+    columns: Sequence[int]  # the binary columns whose assignments are counted
+    drawn: Iterator[Parity]  # where constraints come from
+    confirm: Confirm  # says whether an assignment is one
+    stopped: Callable[[], bool]  # asked whether to end
+    derived: int = SHORT  # the most variables of constraints that follow from all so far, to be added as rows too; 0 for none
     draws: int = 0
     unconfirmed: int = 0
     visits: int = 0

@@ -144,24 +144,12 @@ def _first(problem: Problem, job: "Counting", seconds: float | None) -> tuple[So
 
 @dataclass(frozen=True, slots=True)
 class Counting(BySolver):
-    """Repetitions by a solver on a problem.
+    """Repetitions by a solver on a problem."""
 
-    Parameters
-    ----------
-    model
-        The problem.
-    columns
-        The columns to count on.
-    solver
-        Who searches.
-    derived
-        See `tessella.probable.lazy.Cuts`.
-    """
-
-    model: Model
-    columns: tuple[int, ...]
-    solver: LazySolver
-    derived: int = SHORT
+    model: Model  # the problem
+    columns: tuple[int, ...]  # the columns to count on
+    solver: LazySolver  # who searches
+    derived: int = SHORT  # see `tessella.probable.lazy.Cuts`
 
     @property
     def finder(self) -> Solver:

@@ -179,18 +179,10 @@ def tails(found: Stability) -> Iterator[Tree]:
 
 @dataclass(frozen=True, slots=True)
 class Searching:
-    """Repetitions by our own search.
+    """Repetitions by our own search."""
 
-    Parameters
-    ----------
-    tree
-        Where.
-    tails
-        See `tails`.
-    """
-
-    tree: Tree
-    tails: tuple[Tree, ...] = ()
+    tree: Tree  # where
+    tails: tuple[Tree, ...] = ()  # see `tails`
 
     @classmethod
     def of(cls, found: Stability) -> "Searching":
@@ -223,27 +215,13 @@ class Searching:
 
 @dataclass(frozen=True, slots=True)
 class Solving(BySolver):
-    """Repetitions by a solver on the formulation of a network.
+    """Repetitions by a solver on the formulation of a network."""
 
-    Parameters
-    ----------
-    tree
-        The network without its stable units, on which regions are confirmed.
-    model
-        The formulation.
-    columns
-        Its binary columns, one per unit of the tree.
-    solver
-        Who solves it.
-    derived
-        See `tessella.probable.lazy.Cuts`.
-    """
-
-    tree: Tree
-    model: Model
-    columns: tuple[int, ...]
-    solver: LazySolver
-    derived: int = SHORT
+    tree: Tree  # the network without its stable units, on which regions are confirmed
+    model: Model  # the formulation
+    columns: tuple[int, ...]  # its binary columns, one per unit of the tree
+    solver: LazySolver  # who solves it
+    derived: int = SHORT  # see `tessella.probable.lazy.Cuts`
 
     @property
     def key(self) -> str:

@@ -24,23 +24,12 @@ from tessella.result import (
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose solutions are counted.
+    """Whose solutions are counted."""
 
-    Parameters
-    ----------
-    name
-        In words.
-    variables
-        How many binary variables parity constraints are drawn from: the unstable units of a network.
-    counted
-        What is counted.
-    network, domain
-        If it is a network.
-    """
-
-    name: str
-    variables: int
-    counted: Counted
+    name: str  # in words
+    variables: int  # how many binary variables parity constraints are drawn from: the unstable units of a network
+    counted: Counted  # what is counted
+    # network, domain: if it is a network
     network: Network | None = None
     domain: Domain | None = None
 

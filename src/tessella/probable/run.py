@@ -65,27 +65,13 @@ class Job(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much to do.
+    """How much to do."""
 
-    Parameters
-    ----------
-    size
-        How many variables a constraint has.
-    confidence
-        The probability asked for.
-    repetitions
-        How many, if there is time for them.
-    seconds
-        For how long; None without limit.
-    entropy
-        What all seeds come from.
-    """
-
-    size: int
-    confidence: float
-    repetitions: int
-    seconds: float | None
-    entropy: tuple[int, ...]
+    size: int  # how many variables a constraint has
+    confidence: float  # the probability asked for
+    repetitions: int  # how many, if there is time for them
+    seconds: float | None  # for how long; None without limit
+    entropy: tuple[int, ...]  # what all seeds come from
 
     def seed(self, number: int) -> np.random.SeedSequence:
         """That of one repetition."""
@@ -129,24 +115,12 @@ def load(job: Job) -> None:
 
 @dataclass(slots=True)
 class Run:
-    """The repetitions of one plan.
+    """The repetitions of one plan."""
 
-    Parameters
-    ----------
-    job
-        What they work on.
-    plan
-        How much to do.
-    deadline
-        When to stop.
-    changed
-        Called after each repetition that counts.
-    """
-
-    job: Job
-    plan: Plan
-    deadline: float
-    changed: Callable[[list[Outcome]], None]
+    job: Job  # what they work on
+    plan: Plan  # how much to do
+    deadline: float  # when to stop
+    changed: Callable[[list[Outcome]], None]  # called after each repetition that counts
     outcomes: list[Outcome] = field(default_factory=list[Outcome])
     status: Status = Status.FINISHED
     _waiting: dict[int, Outcome] = field(default_factory=dict[int, Outcome])

@@ -35,24 +35,12 @@ _BELOW = 2  # the search begins with so many constraints less than the median of
 
 
 class Outcome(NamedTuple):
-    """What one repetition found.
+    """What one repetition found."""
 
-    Parameters
-    ----------
-    draws
-        How many constraints it drew until no solution was left.
-    unconfirmed
-        How many solutions turned out not to be any.
-    given_up
-        How many cells were left undecided.
-    tests
-        How many linear programs were solved, or solutions found by a solver.
-    """
-
-    draws: int
-    unconfirmed: int = 0
-    given_up: int = 0
-    tests: int = 0
+    draws: int  # how many constraints it drew until no solution was left
+    unconfirmed: int = 0  # how many solutions turned out not to be any
+    given_up: int = 0  # how many cells were left undecided
+    tests: int = 0  # how many linear programs were solved, or solutions found by a solver
 
 
 class Seeker:

@@ -24,21 +24,11 @@ _one_at_a_time = Lock()
 
 
 class Problem(NamedTuple):
-    """A problem as it was read.
+    """A problem as it was read."""
 
-    Parameters
-    ----------
-    model
-        The problem; its columns and rows are numbered, because files may have any names.
-    names
-        The columns' own names.
-    name
-        A name for the whole.
-    """
-
-    model: Model
-    names: tuple[str, ...]
-    name: str
+    model: Model  # the problem; its columns and rows are numbered, because files may have any names
+    names: tuple[str, ...]  # the columns' own names
+    name: str  # a name for the whole
 
     @property
     def binary(self) -> Mask:

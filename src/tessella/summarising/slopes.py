@@ -23,21 +23,11 @@ _LEAST = 2.0**-960  # a product that may underflow is taken for this large
 
 
 class Norms(NamedTuple):
-    """Norms of a matrix, or of many.
+    """Norms of a matrix, or of many."""
 
-    Parameters
-    ----------
-    spectral
-        From l2 to l2: the largest singular value.
-    frobenius
-        The root of the sum of squares.
-    maximum
-        From linf to linf: the largest sum of sizes in a row.
-    """
-
-    spectral: Floats
-    frobenius: Floats
-    maximum: Floats
+    spectral: Floats  # from l2 to l2: the largest singular value
+    frobenius: Floats  # the root of the sum of squares
+    maximum: Floats  # from linf to linf: the largest sum of sizes in a row
 
     @classmethod
     def of(cls, matrices: Floats) -> "Norms":

@@ -202,18 +202,10 @@ class _Inside:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Shares of the volume of a domain, by random points.
+    """Shares of the volume of a domain, by random points."""
 
-    Parameters
-    ----------
-    values
-        For each region the part of the points that lie in it.
-    points
-        How many points there were.
-    """
-
-    values: Floats
-    points: int
+    values: Floats  # for each region the part of the points that lie in it
+    points: int  # how many points there were
 
 
 def shares(known: Stability, patterns: Mask, rng: np.random.Generator, goes_on: Callable[[], bool]) -> Shares:

@@ -42,36 +42,16 @@ _TRIED = 16  # regions that are looked at before it is known how long all would 
 
 @dataclass(slots=True)
 class _Work:
-    """One summary while it is made.
+    """One summary while it is made."""
 
-    Parameters
-    ----------
-    known
-        The network, where, and which units are stable.
-    asked
-        Statistics.
-    chance
-        Of each statistic: the probability with which its intervals may be wrong.
-    samples
-        How many regions are drawn; None for as many as there is time for.
-    rng
-        Where random numbers come from.
-    run
-        When to end.
-    found
-        The distributions so far.
-    ends
-        What statistics of any region lie between.
-    """
-
-    known: Stability
-    asked: tuple[Statistic, ...]
-    chance: float
-    samples: int | None
-    rng: np.random.Generator
-    run: Run
-    found: dict[Statistic, Distribution] = field(default_factory=dict)
-    ends: dict[Statistic, Interval] = field(default_factory=dict)
+    known: Stability  # the network, where, and which units are stable
+    asked: tuple[Statistic, ...]  # statistics
+    chance: float  # of each statistic: the probability with which its intervals may be wrong
+    samples: int | None  # how many regions are drawn; None for as many as there is time for
+    rng: np.random.Generator  # where random numbers come from
+    run: Run  # when to end
+    found: dict[Statistic, Distribution] = field(default_factory=dict)  # the distributions so far
+    ends: dict[Statistic, Interval] = field(default_factory=dict)  # what statistics of any region lie between
 
     def wants(self, *statistics: Statistic) -> bool:
         """Whether one of these is asked for."""

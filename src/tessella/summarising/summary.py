@@ -29,17 +29,10 @@ class How(StrEnum):
 
 
 class Between(NamedTuple):
-    """A number, and two ends between which the true one lies.
+    """A number, and two ends between which the true one lies."""
 
-    Parameters
-    ----------
-    value
-        The number: of all regions, or of those that were drawn.
-    low, high
-        The ends; the number itself where all regions are known.
-    """
-
-    value: float
+    value: float  # the number: of all regions, or of those that were drawn
+    # low, high: the ends; the number itself where all regions are known
     low: float
     high: float
 

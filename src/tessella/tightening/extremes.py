@@ -24,27 +24,13 @@ _BATCH = 4  # units per task: enough to share the set-up, few enough to keep all
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long units are worked on, and where.
+    """How long units are worked on, and where."""
 
-    Parameters
-    ----------
-    seconds
-        When to stop work on one unit.
-    deadline
-        When to stop work on all of them.
-    executor
-        Where units are worked on side by side.
-    tick
-        Called with the number of units just done.
-    every
-        Whether stable and linear units are worked on, too.
-    """
-
-    seconds: float
-    deadline: Deadline
-    executor: Executor | None
-    tick: Callable[[int], None]
-    every: bool = False
+    seconds: float  # when to stop work on one unit
+    deadline: Deadline  # when to stop work on all of them
+    executor: Executor | None  # where units are worked on side by side
+    tick: Callable[[int], None]  # called with the number of units just done
+    every: bool = False  # whether stable and linear units are worked on, too
 
     def asked(self, layer: Layer, bounds: Pair) -> Mask:
         """Which units of a layer are worked on: all whose bounds are apart, or ReLUs whose state the bounds leave open."""

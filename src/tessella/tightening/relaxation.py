@@ -45,48 +45,24 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A relaxation with all variables scaled to [0, 1] and all rows to a largest entry of 1.
+    """A relaxation with all variables scaled to [0, 1] and all rows to a largest entry of 1."""
 
-    Parameters
-    ----------
-    matrix, row_lower, row_upper
-        The rows: first the domain's own, then two per unstable unit.
-    upper
-        The variables' upper ends: 1, or 0 for what is fixed.
-    first
-        The number of rows that belong to the domain; unit u has rows ``first + 2 u`` and ``first + 2 u + 1``.
-    variables
-        The column of each unstable unit's output.
-    slopes
-        The slope of each one's chord.
-    units
-        Layer and number of each unstable unit.
-    active_lower
-        The lower end that makes a unit's first row an equality.
-    open_upper
-        The upper end at which a unit's second row says nothing.
-    norms
-        What each row was divided by.
-    offset, scale
-        Variables are offset + scale * (a number in [0, 1]).
-    target
-        The next layer's preactivations in terms of the unscaled variables.
-    """
-
+    # matrix, row_lower, row_upper: the rows: first the domain's own, then two per unstable unit
     matrix: Floats
     row_lower: Floats
     row_upper: Floats
-    upper: Floats
-    first: int
-    variables: np.ndarray
-    slopes: Floats
-    units: list[tuple[int, int]]
-    active_lower: Floats
-    open_upper: Floats
-    norms: Floats
+    upper: Floats  # the variables' upper ends: 1, or 0 for what is fixed
+    first: int  # the number of rows that belong to the domain; unit u has rows ``first + 2 u`` and ``first + 2 u + 1``
+    variables: np.ndarray  # the column of each unstable unit's output
+    slopes: Floats  # the slope of each one's chord
+    units: list[tuple[int, int]]  # layer and number of each unstable unit
+    active_lower: Floats  # the lower end that makes a unit's first row an equality
+    open_upper: Floats  # the upper end at which a unit's second row says nothing
+    norms: Floats  # what each row was divided by
+    # offset, scale: variables are offset + scale * (a number in [0, 1])
     offset: Floats
     scale: Floats
-    target: Affine
+    target: Affine  # the next layer's preactivations in terms of the unscaled variables
 
     def _lost(self, row: Floats) -> float:
         return lost(len(row), row, self.scale) + lost(len(row), row, self.offset)

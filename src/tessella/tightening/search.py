@@ -38,25 +38,14 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Extreme:
-    """The result of one search.
+    """The result of one search."""
 
-    Parameters
-    ----------
-    bound
-        A proved upper bound on the target.
-    reached
-        The largest value found at a point, but for rounding.
-    complete
-        Whether the bound is what the method can prove: without branching, the LP's optimum; with, the value that is reached, but
-        for 1e-6 of the target's size.
-    nodes
-        Number of relaxations solved.
-    """
-
-    bound: float
-    reached: float
+    bound: float  # a proved upper bound on the target
+    reached: float  # the largest value found at a point, but for rounding
+    # whether the bound is what the method can prove: without branching, the LP's optimum; with, the value that is reached, but
+    # for 1e-6 of the target's size
     complete: bool
-    nodes: int
+    nodes: int  # number of relaxations solved
 
 
 class Search:

@@ -24,20 +24,12 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Upper bounds on what any k sets of a family cover.
+    """Upper bounds on what any k sets of a family cover."""
 
-    Parameters
-    ----------
-    values
-        For k = 0, 1, ..., the number of sets: at least the largest size of a union of k of them; never decreasing.
-    exact
-        For each k, whether the value is that size.
-    inspected
-        For each k, how many unions were looked at, one by one, to find it; 0 where what was known said it.
-    """
-
+    # for k = 0, 1, ..., the number of sets: at least the largest size of a union of k of them; never decreasing
     values: tuple[int, ...]
-    exact: tuple[bool, ...]
+    exact: tuple[bool, ...]  # for each k, whether the value is that size
+    # for each k, how many unions were looked at, one by one, to find it; 0 where what was known said it
     inspected: tuple[int, ...]
 
 

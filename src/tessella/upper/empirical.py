@@ -46,24 +46,12 @@ _Table: TypeAlias = list[int]  # regions below a layer, by dimension
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a layer can do in a region where k ReLUs of the layer before are active, for k = 0, 1, ...; the last holds for more.
+    """What a layer can do in a region where k ReLUs of the layer before are active, for k = 0, 1, ...; the last holds for more."""
 
-    Parameters
-    ----------
-    most_active
-        The most ReLUs that can be active.
-    most_unstable
-        The most ReLUs that can cut the region.
-    linear
-        Units that are never lost: without a ReLU, or leaky.
-    leaky
-        The most units that can cut the region and are not lost.
-    """
-
-    most_active: tuple[int, ...]
-    most_unstable: tuple[int, ...]
-    linear: int
-    leaky: int = 0
+    most_active: tuple[int, ...]  # the most ReLUs that can be active
+    most_unstable: tuple[int, ...]  # the most ReLUs that can cut the region
+    linear: int  # units that are never lost: without a ReLU, or leaky
+    leaky: int = 0  # the most units that can cut the region and are not lost
 
     def left(self, active: int, inactive: int) -> int:
         """How many ReLUs are active, at most, where at most so many can be and so many of those that cut are inactive."""
@@ -264,27 +252,15 @@ def _split(pair: tuple[int, int], *, layer: Limits, widest: int, after: Limits, 
 
 @dataclass(frozen=True, slots=True)
 class _Reach:
-    """Which units of a layer the ReLUs before it can switch.
+    """Which units of a layer the ReLUs before it can switch."""
 
-    Parameters
-    ----------
-    always_active
-        ReLUs without a slope that may be active whatever is active before: stably active ones, and those that lean that way or freely.
-    always_unstable
-        Units that may be cut whatever is active before.
-    leaky
-        Leaky units that may be cut.
-    cut
-        For each ReLU before that can be active: the other units that it may help to be cut, as bits.
-    activated
-        The same, with only those that it may help to be active.
-    """
-
+    # ReLUs without a slope that may be active whatever is active before: stably active ones, and those that lean that way or
+    # freely
     always_active: int
-    always_unstable: int
-    leaky: int
-    cut: list[int]
-    activated: list[int]
+    always_unstable: int  # units that may be cut whatever is active before
+    leaky: int  # leaky units that may be cut
+    cut: list[int]  # for each ReLU before that can be active: the other units that it may help to be cut, as bits
+    activated: list[int]  # the same, with only those that it may help to be active
 
     @classmethod
     def of(cls, stability: Stability, number: int) -> "_Reach":
