@@ -58,6 +58,8 @@ class Status(StrEnum):
 
 
 CLAIMS = {Side.LOWER: "at least", Side.UPPER: "at most", Side.EXACT: "exactly", Side.ESTIMATE: "about"}
+# what an interval around an estimate rests on, by its kind, in words for people
+_INTERVALS = {"guaranteed": "between the probable bounds", "measured": "from the spread of runs"}
 _SIDES = {words: side for side, words in CLAIMS.items()}
 
 
@@ -448,7 +450,7 @@ def estimate_row(
     about 2^12.0 to 2^14.5 12.0 to 14.5 estimated
     about - - too uncertain to estimate
     >>> print(*shown(estimate_row(about, (12.0, 14.5), 0.02, "measured")).values())
-    about 2^12.0 to 2^14.5 12.0 to 14.5 estimated, interval measured
+    about 2^12.0 to 2^14.5 12.0 to 14.5 estimated, from the spread of runs
     """
     if row["claim"] != CLAIMS[Side.ESTIMATE]:
         return row
@@ -456,7 +458,7 @@ def estimate_row(
         return {**row, "count": None, "maps": None, "sure": "too uncertain to estimate"}
     low, high = interval
     if high - low > 1.0:
-        sure = {"sure": f"estimated, interval {kind}"} if kind else {}
+        sure = {"sure": f"estimated, {_INTERVALS[kind]}"} if kind else {}
         return {**row, "count": format_estimate(row["count"], interval), "maps": f"{low:.1f} to {high:.1f}", **sure}
     known = error is not None and math.isfinite(error)
     return {**row, "sure": f"estimated, standard error {format_share(error or 0.0)}" if known else "estimated"}

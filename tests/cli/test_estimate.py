@@ -34,7 +34,7 @@ def test_it_prints_a_table(run, large):
     assert lines[0] == "large.npz: 20-30-30-2 on [-1, 1]^20"
     assert lines[2].startswith("at least")
     assert lines[2].rstrip().endswith("with 95 % confidence")
-    assert re.match(r"about +2\^[\d.]+ to 2\^[\d.]+ +[\d.]+ to [\d.]+ +estimated, interval measured$", lines[3].rstrip())
+    assert re.match(r"about +2\^[\d.]+ to 2\^[\d.]+ +[\d.]+ to [\d.]+ +estimated, from the spread of runs$", lines[3].rstrip())
     assert lines[-1].startswith("150 probes")
 
 

@@ -232,10 +232,10 @@ def test_an_interval_says_what_it_rests_on():
     few = tessella.estimate(NETWORK, SQUARE, probes=10)
     ends = replace(few, exact=None, maps=6.0, maps_interval=(4.0, 8.0), lower=16, upper=256, confidence=0.95)
     assert ends.maps_interval_kind == ends.to_dict()["maps_interval_kind"] == "guaranteed"
-    assert ends.rows()[1]["sure"] == "estimated, interval guaranteed"
+    assert ends.rows()[1]["sure"] == "estimated, between the probable bounds"
     narrower = replace(ends, maps_interval=(4.0, 7.5))
     assert narrower.maps_interval_kind == "measured"
-    assert narrower.rows()[1]["sure"] == "estimated, interval measured"
+    assert narrower.rows()[1]["sure"] == "estimated, from the spread of runs"
     assert replace(ends, maps_interval=None).maps_interval_kind is None
     assert type(ends).from_json(ends.to_json()).maps_interval_kind == "guaranteed"
     made = tessella.analyze(NETWORK, SQUARE, seconds=1.0)
