@@ -22,6 +22,7 @@ The same with a single bet of everything on the mean of n terms is Markov's ineq
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,18 @@ _MOST = 0.9  # of the wealth
 _STILL = 0.1  # part of the plan without bets
 _ROUNDS = 80  # halvings
 _PURSE, _STAKE, _TERMS = 0.05, 0.5, 30  # the second purse: its share, what it stakes, and on how many terms
+
+
+class Before(NamedTuple):
+    """Terms of another kind with the same mean, of which some or all came before those of this kind: wealth goes on from one kind to the other."""
+
+    logarithms: Floats
+    stakes: Floats  # what was bet on each
+    # how many of them came first, and how many terms of this kind before the others; None if all came first
+    turns: tuple[int, int] | None = None
+
+
+_NOTHING = Before(np.zeros(0), np.zeros(0))
 
 
 def bets(logarithms: Floats, planned: Floats, confidence: float, learned: int = 0) -> Floats:
@@ -69,9 +82,7 @@ def bets(logarithms: Floats, planned: Floats, confidence: float, learned: int = 
     return np.where(counts & (before >= still), np.minimum(distance / (variance + distance**2), _MOST), 0.0)
 
 
-def lower_bound(
-    logarithms: Floats, stakes: Floats, confidence: float, before: tuple[Floats, Floats] = (np.zeros(0), np.zeros(0))
-) -> float:
+def lower_bound(logarithms: Floats, stakes: Floats, confidence: float, before: Before = _NOTHING) -> float:
     """The logarithm of the largest mean that was ever rejected; minus infinity if none was.
 
     Parameters
@@ -83,7 +94,7 @@ def lower_bound(
     confidence
         The probability with which the bound holds.
     before
-        Terms of another kind with the same mean, which came before these, and what was bet on each of them: wealth goes on from one kind to the other.
+        Terms of the other kind.
 
     Examples
     --------
@@ -92,10 +103,14 @@ def lower_bound(
     4.974
     """
     early = np.where(np.arange(len(logarithms)) < _TERMS, _STAKE, 0.0)
-    staked = before[1] > 0.0
-    given, given_stakes = before[0][staked], before[1][staked]
+    staked = before.stakes > 0.0
+    given, given_stakes = before.logarithms[staked], before.stakes[staked]
+    turn, between = before.turns or (len(staked), 0)
     hits = np.isfinite(given)  # what is bet on a term of 0 is lost, whatever the mean: that is added up once
     losses = np.cumsum(np.where(hits, 0.0, np.log1p(-given_stakes)))
+    losses = np.append(losses[hits], losses[-1:].sum())  # at each hit, and at the end
+    turn = int(np.count_nonzero(staked[:turn]))
+    lost, turn = float(np.log1p(-given_stakes[:turn][~hits[:turn]]).sum()), int(np.count_nonzero(hits[:turn]))
     finite = np.concatenate([logarithms[(stakes > 0.0) | (early > 0.0)], given])
     finite = finite[np.isfinite(finite)]
     if not len(finite):
@@ -111,9 +126,14 @@ def lower_bound(
         both = np.logaddexp(
             math.log(1.0 - _PURSE) + wealth(stakes, logarithms, mean), math.log(_PURSE) + wealth(early, logarithms, mean)
         )
-        first = float((won[1:] + losses[hits]).max(initial=-math.inf))
-        second = float(won[-1] + losses[-1:].sum() + both.max(initial=-math.inf))
-        return max(first, second) >= needed * (1.0 + 1e-12)
+        alone, then = won[1:] + losses[:-1], both[between - 1] if between else 0.0
+        best = (
+            alone[:turn].max(initial=-math.inf),
+            won[turn] + lost + both[:between].max(initial=-math.inf),
+            alone[turn:].max(initial=-math.inf) + then,
+            won[-1] + losses[-1] + both[between:].max(initial=-math.inf),
+        )
+        return float(max(best)) >= needed * (1.0 + 1e-12)
 
     high = float(finite.max()) + 1.0
     low, step = high - 1.0, 1.0

@@ -14,18 +14,17 @@ from tessella.counting.count import Count, count
 from tessella.counting.schedule import prepare
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.errors import OptionError, WorkerLost
+from tessella.errors import OptionError
+from tessella.estimating.both import Asked, Both
 from tessella.estimating.descents import Descents
-from tessella.estimating.rounds import Rounds, Sample
+from tessella.estimating.rounds import Sample
 from tessella.estimating.said import markov, number, said
 from tessella.estimating.sampler import Sampler
-from tessella.estimating.uniform import Drawn, Uniform, is_hopeful
 from tessella.estimating.wide import is_large
 from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter, warming
 from tessella.methods import Method
 from tessella.network import Network
-from tessella.parallel import say_lost
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Tree
 from tessella.progress import with_bar
@@ -48,10 +47,7 @@ from tessella.stability import Stability, check_stability, stability_to_go_on_wi
 FUNCTIONS = (*Descents.functions, *Sampler.functions)  # the compiled code that estimates call
 
 _WHO = "an estimate"
-_OTHER = 0x5DEECE66D1CE4E5B  # what makes other seeds
-_SHORT = 0.05  # seconds; too little time for both kinds of descents
 _RARELY = 10.0  # how much longer than a report takes nothing is reported
-_NONE = np.zeros(0)
 _SECONDS = 2.0  # for an estimate, if nothing else is said
 _TRIAL, _WHOLE = 0.1, 0.7  # parts of the time that a count may take: to see how far it comes, and to end
 _MOSTLY = 0.5  # part of the tree that must be done in the first, to go for the second
@@ -370,36 +366,13 @@ def estimate(  # noqa: PLR0913  one keyword per option
             quiet = meter.clock() + _RARELY * (meter.clock() - start)
             tell(EstimateProgress(now.maps, now.relative_error, *ends))
 
-    drawn: Drawn | None = None
-    if not early and deadline - meter.clock() > _SHORT and is_hopeful(tree, confidence):
-        uniform = Uniform(tree, base ^ _OTHER, lambda drawn: report(Sample(_NONE, _NONE, uniform=drawn)))
-        ended, drawn = uniform.go(probes, deadline, executor, workers), uniform.drawn
-        early = None if ended is Status.FINISHED else ended
-    rounds = Rounds(tree, base, lambda sample: report(sample._replace(uniform=drawn)))
-    worked = tried is not None or drawn is not None
-    status = _made(rounds, (probes, deadline, executor, workers), early, worked=worked)
-    sample = rounds.sample._replace(uniform=drawn)
+    both = Both(tree, base, report)
+    status = both.go(Asked(probes, deadline, executor, workers), confidence, proved, early, worked=tried is not None)
+    sample = both.sample
     if status is not Status.INTERRUPTED:
         report(sample, last=True)
     found = _estimated(known, sample, confidence, proved)
     return replace(found, seconds=meter.clock() - begun, status=status, compile_seconds=meter.compile_seconds() - compiled)
-
-
-def _made(
-    rounds: Rounds, asked: tuple[int | None, float, Executor | None, int | None], early: Status | None, *, worked: bool
-) -> Status:
-    """Make rounds, at least one, for an answer; what ended steps before ends these, too, and so does the loss of an executor that worked before."""
-    probes, deadline, executor, workers = asked
-    if not early:
-        try:
-            return rounds.go(probes, deadline, executor, workers)
-        except WorkerLost as error:
-            if not worked:
-                raise
-            say_lost(f"{error}; what is known is returned")
-            early = Status.LOST
-    rounds.go(probes, meter.clock(), None if early is Status.LOST else executor, workers)
-    return early
 
 
 def _estimated(known: Stability, sample: Sample, confidence: float, proved: int) -> Estimate:

@@ -47,7 +47,7 @@ class Sample(NamedTuple):
     undecided: int = 0
     overlooked: float = 0.0  # bits by which the estimates may be too small without that it shows
     method: str = ""  # how rounds descended: `"linear programs"`, `"points"` or `"particles"`
-    # what descents brought, before the rounds, that reach every region with the same probability; None if there were none
+    # what descents brought that reach every region with the same probability; None if there were none
     uniform: Drawn | None = None
     settled: int = 0  # how many rounds were made before that was chosen
     # how many rounds were made until nothing more was learned: all later ones are alike.  0 if there was no end of it
@@ -117,6 +117,8 @@ class Rounds:
         self._parts, self._planned = list[Floats](), list[Floats]()
         self._done, self._thin, self._undecided = 0, 0, 0
         self._pace, self._longest, self._told = 0.0, 0.0, meter.clock()
+        self._begun = self._since = self._left = 0.0
+        self._made = 0
 
     @property
     def sample(self) -> Sample:
@@ -133,14 +135,38 @@ class Rounds:
         """How single descents are best made, as far as is known, and by what they are best steered."""
         return self._contest.leader
 
-    def go(self, probes: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
-        """Make rounds until there are enough, or the time is over; Ctrl-C ends it early, or the loss of an executor that brought something."""
+    @property
+    def pace(self) -> float:
+        """Seconds per round of late, whoever makes it."""
+        return (self._left - self._since) / max(self._done - self._made, 1)
+
+    def go(
+        self,
+        probes: int | None,
+        deadline: float,
+        executor: Executor | None,
+        workers: int | None,
+        until: float = math.inf,
+    ) -> Status:
+        """Make rounds until there are enough, or the time is over; Ctrl-C ends it early, or the loss of an executor that brought something.
+
+        Parameters
+        ----------
+        probes
+            How many, if that is what ends it.
+        deadline
+            When the time is over.
+        executor, workers
+            Who works.
+        until
+            When to stop all the same, to go on later: called again, this goes on as if no time had gone by.
+        """
         try:
             with single_threaded():
                 if executor is not None:
-                    return self._loop(probes, deadline, executor, workers, afar=True)
+                    return self._loop(probes, deadline, until, executor, workers, afar=True)
                 with ThreadPoolExecutor(worker_count(workers)) as threads:
-                    return self._loop(probes, deadline, threads, workers, afar=False)
+                    return self._loop(probes, deadline, until, threads, workers, afar=False)
         except WorkerLost as error:
             if not self._done:
                 raise
@@ -150,13 +176,26 @@ class Rounds:
             if not self._done:
                 raise
             return Status.INTERRUPTED
+        finally:
+            self._left = self._clock()
 
-    def _loop(self, probes: int | None, deadline: float, executor: Executor, asked: int | None, *, afar: bool) -> Status:
-        begun = self._clock()
-        self._contest = Contest(self._tree, timed=probes is None)
+    def _enter(self, *, timed: bool) -> None:
+        """Begin; or go on, as if no time had gone by."""
+        now = self._clock()
+        if not self._done:
+            self._contest, self._made, self._left = Contest(self._tree, timed=timed), 0, now
+            self._begun = self._since = now
+        self._begun, self._since = self._begun + now - self._left, self._since + now - self._left
+
+    def _loop(  # noqa: PLR0913  who makes how many until when
+        self, probes: int | None, deadline: float, until: float, executor: Executor, asked: int | None, *, afar: bool
+    ) -> Status:
+        self._enter(timed=probes is None)
         guess = _GUESS if len(kinds_for(self._tree)) == 1 and self.best.kind is not Kind.POINTS else _WIDE_GUESS
-        since, made, pace = begun, 0, math.inf  # when rounds began to be made as they are now, and how many there were then
+        begun, since, made = self._begun, self._since, self._made  # rounds are made as they are now since then, and after so many
+        pace = self._pace / worker_count(asked, executor) if self._done else math.inf
         while True:
+            self._since, self._made = since, made
             now, done, workers = self._clock(), self._done, worker_count(asked, executor)
             most = math.inf if probes is None else probes - done
             planned = guess if probes is None else probes
@@ -168,7 +207,7 @@ class Rounds:
                 if math.isfinite(deadline):
                     most = min(most, (deadline - now) / max(pace, 1e-9))
                     planned = done + max(math.floor(most), 0)
-                if most < 1:
+                if most < 1 or now >= until:
                     return Status.FINISHED
             share = done / planned if probes is not None else (now - begun) / max(deadline - begun, 1e-9)
             turn = self._contest.turn(share, most if math.isfinite(most) else 0.0)

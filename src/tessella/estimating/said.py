@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from tessella.estimating.betting import bets, log_mean, lower_bound, markov_bound
+from tessella.estimating.betting import Before, bets, log_mean, lower_bound, markov_bound
 from tessella.estimating.rounds import Sample
 from tessella.estimating.spread import UNKNOWN, spread
 from tessella.result import maps
@@ -74,9 +74,10 @@ def _lower(sample: Sample, confidence: float) -> int:
     if uniform is None:
         return max(whole(lower_bound(logarithms, stakes, confidence)), 1)
     sure = confidence + uniform.doubt
-    before = uniform.logarithms, bets(uniform.logarithms, uniform.planned, sure)
+    before = Before(uniform.logarithms, bets(uniform.logarithms, uniform.planned, sure), uniform.turns)
     if uniform.cut:  # no round follows
-        logarithms, stakes = logarithms[:0], stakes[:0]
+        followed = uniform.turns[1] if uniform.turns else 0
+        logarithms, stakes = logarithms[:followed], stakes[:followed]
     return max(whole(lower_bound(logarithms, stakes, sure, before)), 1)
 
 

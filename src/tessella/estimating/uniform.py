@@ -32,9 +32,10 @@ _FIRST, _GROWTH, _MOST_OF = (
     1.0,
     0.1,
 )  # descents of the first lot, how much more are made in the next one, and the part of the time that a lot may take
-_PART, _HOPE = 0.5, 0.25  # of the time: for descents; and until they are given up if none succeeded
+_HOPE = 0.25  # of the time, until descents are given up if none succeeded
 _TASK, _LONGEST = 0.02, 256  # seconds that a task should take, and descents in it
 _TRIED = 64  # descents in either way, before one is chosen
+_TRUSTED = 1e-9  # seconds; less than a descent takes
 _TICK, _RARELY = 0.2, 20.0  # seconds between reports, and how much longer than a report takes
 _LARGEST = 2**26  # descents
 _OFF = 2.0**-51  # more than the probabilities of one draw are off by, added up
@@ -50,6 +51,8 @@ class Drawn(NamedTuple):
     planned: Floats  # for each, how many there would be in all, as it was foreseen before it
     doubt: float  # the probability that any of them is not what it would be if numbers were not rounded, at most
     cut: bool = False  # whether they were cut off by a deadline or by Ctrl-C: then no further terms may follow
+    # how many were made before any round, and how many rounds before all others; None if all were made before the rounds
+    turns: tuple[int, int] | None = None
 
     @property
     def logarithms(self) -> Floats:
@@ -97,6 +100,13 @@ class Ways:
         self._made[counts] += len(terms)
         self._sums[counts] += terms.sum(), (terms**2).sum()
 
+    def outlook(self, mean: float, left: float) -> tuple[float, float] | None:
+        """Seconds and mean square of the descents that are made next, where their mean is known; None before either way was tried."""
+        if min(self._made) < _TRIED:
+            return None
+        way = self._excess(mean, left, counts=True) <= self._excess(mean, left, counts=False)
+        return max(self._spent[way] / self._made[way], _TRUSTED), self._square(mean, counts=way)
+
     def counts(self, left: float) -> bool:
         """Whether to count in the next lot, with so many seconds left: first either way is tried, then the one that promises the narrower bound is taken."""
         if min(self._made) < _TRIED or math.isinf(left):
@@ -109,8 +119,12 @@ class Ways:
     def _excess(self, mean: float, left: float, *, counts: bool) -> float:
         """How far the bound will lie above the mean, relative to that."""
         pace = self._spent[counts] / self._made[counts]
-        square = self._sums[1][1] / self._made[1] if counts else mean  # a set is there or not
+        square = self._square(mean, counts=counts)
         return 3.0 * pace / (left * mean) + math.sqrt(6.0 * pace / left * max(square / mean**2 - 1.0, 0.0))
+
+    def _square(self, mean: float, *, counts: bool) -> float:
+        """The mean square of what descents reach: a set is there or not."""
+        return float(self._sums[1][1] / self._made[1]) if counts and self._sums[1][1] else mean
 
 
 def work(crew: Crew[Sampler], key: str, tree: Tree, task: Task) -> Terms:
@@ -148,22 +162,55 @@ class Uniform:
         self._tree, self._base, self._report, self._clock = tree, base, report, clock
         self._promised, self._crew, self._told = Promises.of(tree).total, Crew[Sampler](), meter.clock()
         self._parts, self._planned, self._done, self._pace, self._cut = list[Terms](), list[Floats](), 0, 0.0, True
+        self._turns: tuple[int, int] | None = None
+        self.spent, self.ways, self._first, self._succeeded = 0.0, Ways(), 0.0, False
 
     @property
     def drawn(self) -> Drawn:
         """What is there, in the order of the numbers."""
         low, high = (np.concatenate([np.zeros(0), *(part[side] for part in self._parts)]) for side in (0, 1))
-        return Drawn(self._promised, low, high, np.concatenate([np.zeros(0), *self._planned]), doubt(self._tree), self._cut)
+        return Drawn(
+            self._promised, low, high, np.concatenate([np.zeros(0), *self._planned]), doubt(self._tree), self._cut, self._turns
+        )
 
-    def go(self, count: int | None, deadline: float, executor: Executor | None, workers: int | None) -> Status:
-        """Make so many descents, or as many as deserve a part of the time until the deadline; Ctrl-C ends it early, or the loss of an executor."""
+    @property
+    def pace(self) -> float:
+        """Seconds per descent, whoever makes it."""
+        return self._pace
+
+    def after(self, rounds: int) -> None:
+        """Note that all further descents come after so many rounds."""
+        self._turns = self._done, rounds
+
+    def go(
+        self,
+        count: int | None,
+        deadline: float,
+        executor: Executor | None,
+        workers: int | None,
+        parts: tuple[float, float] = (0.5, 0.5),
+    ) -> Status:
+        """Make so many descents, or as many as fit into a part of the time; Ctrl-C ends it early, or the loss of an executor.
+
+        Parameters
+        ----------
+        count
+            How many; None for as many as the time allows.
+        deadline
+            When the time is over.
+        executor, workers
+            Who works.
+        parts
+            The part of the time, from the first descent to the deadline, that is theirs until now, and that is foreseen for them in all.
+        """
+        self._cut = True
         try:
             with single_threaded():
                 if executor is not None:
-                    self._cut = not self._lots(count, deadline, executor, workers, afar=True)
+                    self._cut = not self._lots(count, deadline, parts, executor, workers, afar=True)
                 else:
                     with ThreadPoolExecutor(worker_count(workers)) as threads:
-                        self._cut = not self._lots(count, deadline, threads, workers, afar=False)
+                        self._cut = not self._lots(count, deadline, parts, threads, workers, afar=False)
         except WorkerLost as error:
             if not self._done:  # it never worked
                 raise
@@ -173,19 +220,29 @@ class Uniform:
             return Status.INTERRUPTED
         return Status.FINISHED
 
-    def _lots(self, count: int | None, deadline: float, executor: Executor, asked: int | None, *, afar: bool) -> bool:
+    def _lots(  # noqa: PLR0913  who makes how many until when
+        self,
+        count: int | None,
+        deadline: float,
+        parts: tuple[float, float],
+        executor: Executor,
+        asked: int | None,
+        *,
+        afar: bool,
+    ) -> bool:
         """Make one lot after the other; False if the last one was cut off."""
-        begun, workers, ways = self._clock(), worker_count(asked, executor), Ways()
-        whole, succeeded = deadline - begun, False
+        self._first = self._first if self._done else self._clock()
+        begun, workers, whole = self._clock() - self.spent, worker_count(asked, executor), deadline - self._first
         while count is None or self._done < count:
-            spent, parts = self._clock() - begun, len(self._parts)
+            self.spent, made_before = self._clock() - begun, len(self._parts)
+            spent = self.spent
             self._pace = spent / self._done if self._done else 0.0
-            planned = _FIRST if not self._pace or math.isinf(whole) else max(int(_PART * whole / self._pace), self._done + 1)
+            planned = _FIRST if not self._pace or math.isinf(whole) else max(int(parts[1] * whole / self._pace), self._done + 1)
             wanted = max(_FIRST, int(_GROWTH * self._done))
             if count is not None:
                 planned, wanted = count, count - self._done
             else:
-                part = _PART if succeeded else _HOPE
+                part = parts[0] if self._succeeded or self._turns else min(parts[0], _HOPE)
                 fitting = int((part * whole - spent) / self._pace) if self._pace else wanted
                 if fitting < min(wanted, _FIRST):
                     return True
@@ -193,15 +250,15 @@ class Uniform:
             wanted = min(wanted, _LARGEST - self._done)
             if wanted <= 0:
                 return True
-            counts = count is not None or ways.counts(_PART * whole - spent)
+            counts = count is not None or self.ways.counts(parts[1] * whole - spent)
             lot = Task(self._done, wanted, self._base, counts)
             self._lot(lot, planned, deadline, Pending[int](executor), workers, afar=afar)
             if self._done < lot.first + wanted:
                 return False
-            made = np.concatenate([part.high for part in self._parts[parts:]])
-            succeeded = succeeded or bool(made.any())
+            made = np.concatenate([part.high for part in self._parts[made_before:]])
+            self._succeeded = self._succeeded or bool(made.any())
             if lot.first:  # the first lot also makes what descents work with
-                ways.add(made, self._clock() - begun - spent, counts=counts)
+                self.ways.add(made, self._clock() - begun - spent, counts=counts)
         return True
 
     def _tell(self) -> None:
