@@ -9,7 +9,7 @@ import click
 import typer
 from sphinx.application import Sphinx
 
-from tessella.cli.pictures import app as commands
+from tessella.cli.everything import app as commands
 
 PLACE = "<!-- commands -->"
 

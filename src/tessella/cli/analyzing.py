@@ -2,44 +2,30 @@
 
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 import tessella
-from tessella.cli.groups import Machines, Printing, Reading, grouped
+from tessella.cli import options
+from tessella.cli.app import command
+from tessella.cli.groups import Machines, Printing, Reading, Sureness
 from tessella.cli.later import brackets, drawing
-from tessella.cli.milp import app
-from tessella.cli.options import (
-    Confidence,
-    Seed,
-    check_least,
-    check_output,
-    end,
-)
-from tessella.cli.several import Models, analysed, compared, ranking_of, read_models
+from tessella.cli.meanings import check_output, end
+from tessella.cli.several import analysed, compared, ranking_of, read_models
 from tessella.cli.where import Where
 from tessella.errors import FileError
 from tessella.result import Status
 
 
-@app.command()
-@grouped
+@command
 def analyze(  # noqa: PLR0913  one parameter per option
     *,
-    models: Models,
+    models: options.Models,
     where: Where,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long, for all models together.")] = 30.0,
-    confidence: Confidence = 0.95,
-    mipbound: Annotated[
-        bool | None,
-        typer.Option(
-            "--mipbound/--no-mipbound",
-            help="Run MIPBound, or not; by default where it can add something.",
-            show_default=False,
-        ),
-    ] = None,
-    seed: Seed = 0,
+    seconds: options.AnalyzeSeconds = 30.0,
+    sureness: Sureness,
+    mipbound: options.AnalyzeMipbound = None,
     machines: Machines,
     reading: Reading,
     printing: Printing,
@@ -62,11 +48,11 @@ def analyze(  # noqa: PLR0913  one parameter per option
 
         tessella analyze acasxu.onnx --property prop_1.vnnlib --mipbound
     """
-    check_least(seed=seed)
+    given: dict[str, Any] = {**sureness.given(), "mipbound": mipbound}
     networks, shown = read_models(models, reading), printing.shown
-    options: dict[str, Any] = {"confidence": confidence, "mipbound": mipbound, "rng": seed, **machines.given()}
+    given |= machines.given()
     found = dict[str, tessella.Analysis]()
-    for one in analysed(networks, where.needed, seconds=seconds, shown=shown, **options):
+    for one in analysed(networks, where.needed, seconds=seconds, shown=shown, **given):
         if shown:
             brackets.print_analysis(("\n" if found else "") + one.title, one.found)
         elif printing.quiet and not printing.as_json:
@@ -105,11 +91,10 @@ def _finish(found: "dict[str, tessella.Analysis]", left_out: list[str], *, as_js
 _DEMO = "demo/report.html"
 
 
-@app.command()
-@grouped
+@command
 def demo(
     *,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes: .html.")] = _DEMO,
+    output: options.DemoOutput = _DEMO,
     printing: Printing,
 ) -> None:
     """Analyse a bundled network that was trained to read handwritten digits, and write a report on it.

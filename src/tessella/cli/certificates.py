@@ -8,7 +8,7 @@ import typer
 
 from tessella.certificates.certify import Certificate, certify
 from tessella.cli import drawing
-from tessella.cli.options import check_apart, check_output, note
+from tessella.cli.meanings import check_apart, check_output, note
 from tessella.counting.count import Count
 from tessella.domain import Domain, check_bounded
 from tessella.errors import FileError, OptionError

@@ -1,32 +1,23 @@
 """The command that checks certificates: `verify`."""
 
-from typing import Annotated
-
 import typer
 
 import tessella
-from tessella.cli.groups import Printing, grouped
+from tessella.cli import options
+from tessella.cli.app import command
+from tessella.cli.groups import Printing
 from tessella.cli.later import drawing
-from tessella.cli.options import FAILED
-from tessella.cli.structure import app
+from tessella.cli.meanings import FAILED
 from tessella.errors import OptionError
 from tessella.files import writing
 
 
-@app.command()
-@grouped
+@command
 def verify(
     *,
-    certificate: Annotated[
-        str | None, typer.Argument(metavar="CERTIFICATE", help="A file that --certificate wrote.", show_default=False)
-    ] = None,
-    processes: Annotated[int, typer.Option("--processes", metavar="N", help="Check with so many processes.")] = 1,
-    checker: Annotated[
-        str | None,
-        typer.Option(
-            "--checker", metavar="FILE", help="Write the checker, one file of Python, to this place.", show_default=False
-        ),
-    ] = None,
+    certificate: options.VerifyCertificate = None,
+    processes: options.VerifyProcesses = 1,
+    checker: options.VerifyChecker = None,
     printing: Printing,
 ) -> None:
     """Check a certificate, with a program of 200 lines that shares no code with the rest of Tessella.

@@ -1,33 +1,17 @@
 """The commands that show, bound, count and estimate."""
 
 import os
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import tessella
+from tessella.cli import options
+from tessella.cli.app import command
 from tessella.cli.forecasts import Forecast
-from tessella.cli.groups import Commands, Machines, Printing, Ranges, Reading, Sureness, grouped
+from tessella.cli.groups import Machines, Printing, Ranges, Reading, Sureness
 from tessella.cli.later import certificates, drawing, outputs, unions
-from tessella.cli.options import (
-    BoundsOut,
-    CertificateOption,
-    CheckpointOption,
-    CountMethodOption,
-    Debug,
-    EstimateSeconds,
-    Model,
-    ProbesOption,
-    Seconds,
-    SecondsPerUnit,
-    UnitsOption,
-    check_least,
-    check_output,
-    end,
-    refuse,
-    titled,
-    whole_numbers,
-)
+from tessella.cli.meanings import check_output, end, refuse, titled, whole_numbers
 from tessella.cli.where import Where
 from tessella.errors import OptionError
 from tessella.methods import Claim, CountMethod, Method, Units
@@ -39,66 +23,19 @@ if TYPE_CHECKING:
 
 _LEAST_SECONDS = 1e-3  # for the last of several boxes
 
-app = typer.Typer(
-    name="tessella",
-    help="How many linear regions does a ReLU network have?",
-    epilog="Start with: tessella demo",
-    no_args_is_help=True,
-    cls=Commands,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-def _version(asked: bool) -> None:  # noqa: FBT001  the framework calls it so
-    if asked:
-        typer.echo(f"tessella {tessella.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def options(
-    *,
-    _asked: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
-    _debug: Debug = False,
-) -> None:
-    """How many linear regions does a ReLU network have?"""
-
-
-@app.command()
-@grouped
+@command
 def upper(  # noqa: PLR0913  one parameter per option
     *,
-    model: Annotated[
-        str | None, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors file.")
-    ] = None,
-    widths: Annotated[
-        str | None, typer.Option("--widths", metavar="SIZES", help="Inputs and ReLUs per layer instead of a model.")
-    ] = None,
+    model: options.UpperModel = None,
+    widths: options.UpperWidths = None,
     where: Where,
-    method: Annotated[
-        Method | None,
-        typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (default)."),
-    ] = None,
-    seconds_per_unit: SecondsPerUnit = 10.0,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--seconds",
-            metavar="S",
-            help="List cells of the first layer for so long at most, for the cellwise bound.",
-            show_default=False,
-        ),
-    ] = None,
+    method: options.UpperMethod = None,
+    seconds_per_unit: options.SecondsPerUnit = 10.0,
+    seconds: options.UpperSeconds = None,
     machines: Machines,
-    count: Annotated[
-        int | None, typer.Option("--count", metavar="N", help="The exact count, if known: shows how much of the gap is closed.")
-    ] = None,
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Show what the empirical bound knows of each layer, and the subsets inspected for it."),
-    ] = False,
+    count: options.UpperCount = None,
+    verbose: options.UpperVerbose = False,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -158,11 +95,10 @@ def upper(  # noqa: PLR0913  one parameter per option
     end(interrupted=stopped)
 
 
-@app.command()
-@grouped
+@command
 def show(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
+    model: options.Model,
     where: Where,
     reading: Reading,
     printing: Printing,
@@ -187,17 +123,16 @@ def show(  # noqa: PLR0913  one parameter per option
         drawing.print_network(os.path.basename(model), network, domains)
 
 
-@app.command()
-@grouped
+@command
 def stability(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
+    model: options.Model,
     where: Where,
     ranges: Ranges,
-    units: UnitsOption = Units.UNSTABLE,
-    seconds: Seconds = None,
-    bounds_out: BoundsOut = None,
-    certificate: CertificateOption = None,
+    units: options.UnitsOption = Units.UNSTABLE,
+    seconds: options.Seconds = None,
+    bounds_out: options.BoundsOut = None,
+    certificate: options.Certificate = None,
     machines: Machines,
     reading: Reading,
     printing: Printing,
@@ -247,16 +182,15 @@ def stability(  # noqa: PLR0913  one parameter per option
     end(interrupted=stopped)
 
 
-@app.command()
-@grouped
+@command
 def count(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
+    model: options.Model,
     where: Where,
-    seconds: Seconds = None,
-    checkpoint: CheckpointOption = None,
-    certificate: CertificateOption = None,
-    method: CountMethodOption = CountMethod.WALK,
+    seconds: options.Seconds = None,
+    checkpoint: options.Checkpoint = None,
+    certificate: options.Certificate = None,
+    method: options.CountMethodOption = CountMethod.WALK,
     machines: Machines,
     reading: Reading,
     printing: Printing,
@@ -298,8 +232,8 @@ def count(  # noqa: PLR0913  one parameter per option
         title = titled(model, network, domain)
         share = None if left is None else left / (len(domains) - number)
         with Forecast(network, domain) as forecast, drawing.live_bracket(title, forecast.at, shown=shown) as tick:
-            options: dict[str, Any] = {**machines.given(), "checkpoint": checkpoint, "progress": tick, "method": method}
-            found.append(tessella.count(network, domain, seconds=share, **options))
+            given: dict[str, Any] = {**machines.given(), "checkpoint": checkpoint, "progress": tick, "method": method}
+            found.append(tessella.count(network, domain, seconds=share, **given))
         left = left and max(left - found[-1].seconds, _LEAST_SECONDS)
         if not printing.as_json:
             drawing.print_count(title, found[-1], quiet=printing.quiet)
@@ -316,14 +250,13 @@ def count(  # noqa: PLR0913  one parameter per option
     end(interrupted=stopped, lost=found[-1].status is Status.LOST)
 
 
-@app.command()
-@grouped
+@command
 def estimate(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
+    model: options.Model,
     where: Where,
-    seconds: EstimateSeconds = None,
-    probes: ProbesOption = None,
+    seconds: options.EstimateSeconds = None,
+    probes: options.Probes = None,
     sureness: Sureness,
     machines: Machines,
     reading: Reading,
@@ -344,20 +277,9 @@ def estimate(  # noqa: PLR0913  one parameter per option
     """
     network = reading.network(model)
     domain = where.needed(network)
-    check_least(seed=sureness.seed)
-    shown = printing.shown
-    title = titled(model, network, domain)
-    with drawing.live_estimate(title, shown=shown) as tick:
-        found = tessella.estimate(
-            network,
-            domain,
-            seconds=seconds,
-            probes=probes,
-            confidence=sureness.confidence,
-            rng=sureness.seed,
-            progress=tick,
-            **machines.given(),
-        )
+    title, given = titled(model, network, domain), {**sureness.given(), **machines.given()}
+    with drawing.live_estimate(title, shown=printing.shown) as tick:
+        found = tessella.estimate(network, domain, seconds=seconds, probes=probes, progress=tick, **given)
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     else:

@@ -1,40 +1,31 @@
 """The command that makes networks smaller: `compress`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 import tessella
-from tessella.cli.groups import Machines, Printing, Ranges, Reading, grouped
+from tessella.cli import options
+from tessella.cli.app import command
+from tessella.cli.groups import Machines, Printing, Ranges, Reading
 from tessella.cli.later import compressions, drawing, networks
-from tessella.cli.options import Float32, Model, Seconds, check_apart, check_output, end, note, refuse, titled
-from tessella.cli.warm import app
+from tessella.cli.meanings import check_apart, check_output, end, note, refuse, titled
 from tessella.cli.where import Where
 
 if TYPE_CHECKING:
     from tessella.compressing.result import Compression
 
 
-@app.command()
-@grouped
+@command
 def compress(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to: .onnx, .npz, .pt2 or .keras. Without it nothing is written.",
-            show_default=False,
-        ),
-    ] = None,
-    float32: Float32 = False,
+    model: options.Model,
+    output: options.CompressOutput = None,
+    float32: options.Float32 = False,
     where: Where,
     ranges: Ranges,
-    seconds: Seconds = None,
+    seconds: options.Seconds = None,
     machines: Machines,
     reading: Reading,
     printing: Printing,

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from tessella._version import __version__
 from tessella.bounding import UpperBounds
-from tessella.cli.options import check_least
+from tessella.cli.meanings import check_least
 from tessella.counting.count import Count, CountProgress
 from tessella.domain import Domain
 from tessella.estimating.estimate import Estimate, EstimateProgress

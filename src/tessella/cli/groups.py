@@ -12,32 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from typer.core import TyperGroup
 
 import tessella
+from tessella.cli import options
 from tessella.cli.later import drawing
-from tessella.cli.options import (
-    AsJson,
-    AtOption,
-    ClusterOption,
-    Confidence,
-    DataOption,
-    Debug,
-    FixedInputs,
-    LabelsOption,
-    MethodOption,
-    OutputName,
-    ProcessesOption,
-    Quiet,
-    ReluOutput,
-    SecondsPerUnit,
-    Seed,
-    ShapeOption,
-    SliceOption,
-    ThroughOption,
-    Workers,
-    check_least,
-    read_examples,
-    read_network,
-    read_slice,
-)
+from tessella.cli.meanings import check_least, read_examples, read_network, read_slice
 from tessella.errors import OptionError
 from tessella.executors import hired, is_address
 from tessella.methods import Method, Units
@@ -165,10 +142,10 @@ def _parameter(option: Any) -> Parameter:
 class Reading:
     """How a model's file is read."""
 
-    input_shape: ShapeOption = None
-    output_name: OutputName = None
-    relu_output: ReluOutput = False
-    fixed_inputs: FixedInputs = None
+    input_shape: options.Shape = None
+    output_name: options.OutputName = None
+    relu_output: options.ReluOutput = False
+    fixed_inputs: options.FixedInputs = None
 
     def given(self) -> dict[str, object]:
         """The options by name."""
@@ -188,9 +165,9 @@ class Reading:
 class Cut:
     """Along which slice."""
 
-    axes: SliceOption = None
-    at: AtOption = None
-    through: ThroughOption = None
+    axes: options.Slice = None
+    at: options.At = None
+    through: options.Through = None
 
     def slice(self, network: "Network", domain: "Domain") -> "Slice | None":
         """The slice that is described; None if none is."""
@@ -201,8 +178,8 @@ class Cut:
 class Examples:
     """Which examples are shown."""
 
-    data: DataOption = None
-    labels: LabelsOption = None
+    data: options.Data = None
+    labels: options.Labels = None
 
     def given(self) -> dict[str, Any]:
         """The examples and their classes, by the names that pictures take."""
@@ -213,8 +190,8 @@ class Examples:
 class Ranges:
     """How units are bounded."""
 
-    method: MethodOption = Method.MILP
-    seconds_per_unit: SecondsPerUnit = 10.0
+    method: options.MethodOption = Method.MILP
+    seconds_per_unit: options.SecondsPerUnit = 10.0
 
     def stability(  # noqa: PLR0913  one parameter per option
         self,
@@ -253,17 +230,22 @@ class Ranges:
 class Sureness:
     """How sure a probable bound shall be, and its random numbers."""
 
-    confidence: Confidence = 0.95
-    seed: Seed = 0
+    confidence: options.Confidence = 0.95
+    seed: options.Seed = 0
+
+    def given(self) -> dict[str, Any]:
+        """The options of a verb."""
+        check_least(seed=self.seed)
+        return {"confidence": self.confidence, "rng": self.seed}
 
 
 @dataclass
 class Machines:
     """Who works: threads, processes, or a cluster."""
 
-    workers: Workers = 0
-    processes: ProcessesOption = None
-    cluster: ClusterOption = None
+    workers: options.Workers = 0
+    processes: options.Processes = None
+    cluster: options.Cluster = None
 
     def __post_init__(self) -> None:
         """Refuse what does not go together; nobody is asked to work yet."""
@@ -307,9 +289,9 @@ class Machines:
 class Printing:
     """What is printed."""
 
-    as_json: AsJson = False
-    quiet: Quiet = False
-    _debug: Debug = False  # `tessella.cli.main` looks for it
+    as_json: options.AsJson = False
+    quiet: options.Quiet = False
+    _debug: options.Debug = False  # `tessella.cli.main` looks for it
 
     @property
     def shown(self) -> bool:

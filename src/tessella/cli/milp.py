@@ -3,33 +3,16 @@
 import os
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 import tessella
-from tessella.cli.commands import app
-from tessella.cli.groups import Machines, Printing, Ranges, Reading, grouped
+from tessella.cli import options
+from tessella.cli.app import command
+from tessella.cli.groups import Machines, Printing, Ranges, Reading
 from tessella.cli.later import drawing, networks
-from tessella.cli.options import (
-    Confidence,
-    Debug,
-    Float32,
-    Model,
-    ParitySizes,
-    Quiet,
-    Repetitions,
-    Seed,
-    SolverOption,
-    Variables,
-    check_apart,
-    check_output,
-    end,
-    read_solver,
-    refuse,
-    titled,
-    whole_numbers,
-)
+from tessella.cli.meanings import check_apart, check_output, end, read_solver, refuse, titled, whole_numbers
 from tessella.cli.where import Where
 from tessella.result import Status
 
@@ -40,27 +23,22 @@ _FORMATS = (".mps", ".lp", ".mps.gz", ".lp.gz")
 class Trials:
     """What MIPBound draws."""
 
-    parity_size: ParitySizes = "3"
-    confidence: Confidence = 0.95
-    repetitions: Repetitions = None
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", metavar="S", help="Stop each size after this time.", show_default=False)
-    ] = None
+    parity_size: options.ParitySizes = "3"
+    confidence: options.Confidence = 0.95
+    repetitions: options.Repetitions = None
+    seconds: options.MipboundSeconds = None
 
 
-@app.command()
-@grouped
+@command
 def mipbound(  # noqa: PLR0913  one parameter per option
     *,
-    model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A network's file; or a problem's: .mps, .lp, .cip.", show_default=False)
-    ],
+    model: options.NetworkOrProblem,
     where: Where,
     trials: Trials,
-    variables: Variables = None,
-    solver: SolverOption = None,
+    variables: options.Variables = None,
+    solver: options.Solver = None,
     ranges: Ranges,
-    seed: Seed = 0,
+    seed: options.Seed = 0,
     machines: Machines,
     reading: Reading,
     printing: Printing,
@@ -114,31 +92,20 @@ def mipbound(  # noqa: PLR0913  one parameter per option
     end(interrupted=found[-1].status is Status.INTERRUPTED, lost=found[-1].status is Status.LOST)
 
 
-@app.command()
-@grouped
+@command
 def export(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="A .mps or .lp file (or .gz) to write; a .onnx, .npz, .pt2 or .keras file for the network itself.",
-        ),
-    ],
+    model: options.Model,
+    output: options.ExportOutput,
     where: Where,
     ranges: Ranges,
     machines: Machines,
     reading: Reading,
-    outputs: Annotated[
-        bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")
-    ] = False,
-    no_cuts: Annotated[bool, typer.Option("--no-cuts", help="Leave out the paper's valid inequalities.")] = False,
-    float32: Float32 = False,
-    quiet: Quiet = False,
-    _debug: Debug = False,
+    outputs: options.ExportOutputs = False,
+    no_cuts: options.ExportNoCuts = False,
+    float32: options.Float32 = False,
+    quiet: options.Quiet = False,
+    _debug: options.Debug = False,
 ) -> None:
     """Write the MILP whose binaries are the activation patterns, for any solver; or the network itself, in another format.
 

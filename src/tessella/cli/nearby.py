@@ -1,48 +1,36 @@
 """The commands that look where the data are: `local` and `along`."""
 
 import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import tessella
-from tessella.cli.compressing import app
-from tessella.cli.groups import Machines, Printing, Reading, grouped
+from tessella.cli import options
+from tessella.cli.app import command
+from tessella.cli.figures import check_drawable, write_figure
+from tessella.cli.groups import Machines, Printing, Reading
 from tessella.cli.later import drawing, places
-from tessella.cli.options import Model, Seconds, Seed, check_least, check_output, end, numbers
-from tessella.cli.where import Where
+from tessella.cli.meanings import check_both, check_least, end, numbers
+from tessella.cli.where import Where, read_input
 from tessella.errors import OptionError
-from tessella.files import writing
 from tessella.result import Status
 
 if TYPE_CHECKING:
-    from tessella.network import Floats, Network
-
-_FILES = (".csv", ".npy", ".npz")
-_FORMATS = (".svg", ".png", ".pdf")
+    from tessella.network import Floats
 
 
-@app.command()
-@grouped
+@command
 def local(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="FILE", help="A .csv, .npy or .npz file of points, one row each.", show_default=False),
-    ] = None,
-    norm: Annotated[str, typer.Option("--norm", metavar="NAME", help="In which norm the balls are: linf, l1 or l2.")] = "linf",
-    subspace: Annotated[
-        int | None,
-        typer.Option("--subspace", metavar="K", help="Take balls in K random orthonormal directions.", show_default=False),
-    ] = None,
-    first: Annotated[
-        int | None, typer.Option("--first", metavar="N", help="Only the first N points.", show_default=False)
-    ] = None,
+    model: options.Model,
+    data: options.LocalData = None,
+    norm: options.LocalNorm = "linf",
+    subspace: options.LocalSubspace = None,
+    first: options.LocalFirst = None,
     where: Where,
-    seconds: Seconds = None,
-    seed: Seed = 0,
+    seconds: options.Seconds = None,
+    seed: options.Seed = 0,
     machines: Machines,
     reading: Reading,
     printing: Printing,
@@ -77,8 +65,8 @@ def local(  # noqa: PLR0913  one parameter per option
         raise OptionError(msg)
     within = None if where.box is None else Where(box=where.box).domain(network)
     with drawing.progress_bar("points", shown=printing.shown) as tick:
-        options: dict[str, Any] = {"subspace": subspace, "domain": within, "seconds": seconds, "rng": seed, **machines.given()}
-        found = tessella.local(network, points, radius[0], norm, progress=tick, **options)
+        given: dict[str, Any] = {"subspace": subspace, "domain": within, "seconds": seconds, "rng": seed, **machines.given()}
+        found = tessella.local(network, points, radius[0], norm, progress=tick, **given)
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     else:
@@ -86,46 +74,16 @@ def local(  # noqa: PLR0913  one parameter per option
     end(interrupted=found.status is Status.INTERRUPTED)
 
 
-@app.command()
-@grouped
+@command
 def along(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
-    begin: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="POINT",
-            help="Where the path begins: a .csv, .npy or .npz file with one input, or its numbers.",
-            show_default=False,
-        ),
-    ] = None,
-    stop: Annotated[
-        str | None,
-        typer.Option("--to", metavar="POINT", help="Where it ends: a file or numbers, as for --from.", show_default=False),
-    ] = None,
-    path: Annotated[
-        str | None,
-        typer.Option(
-            "--path",
-            metavar="FILE",
-            help="Instead of --from and --to: a .csv, .npy or .npz file with the corners of a path, one row each.",
-            show_default=False,
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Draw the outputs along the path, too: .svg, .png or .pdf.", show_default=False
-        ),
-    ] = None,
-    of_output: Annotated[
-        int | None, typer.Option("--of-output", metavar="N", help="The output that is drawn; all by default.", show_default=False)
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option("--seconds", metavar="S", help="Stop after this time, with what is known by then.", show_default=False),
-    ] = None,
+    model: options.Model,
+    begin: options.AlongBegin = None,
+    stop: options.AlongStop = None,
+    path: options.AlongPath = None,
+    output: options.AlongOutput = None,
+    of_output: options.AlongOfOutput = None,
+    seconds: options.AlongSeconds = None,
     reading: Reading,
     printing: Printing,
 ) -> None:
@@ -144,21 +102,23 @@ def along(  # noqa: PLR0913  one parameter per option
     if (path is None) == (begin is None) or (begin is None) != (stop is None):
         msg = "say which path: --from a.npy --to b.npy, or --path corners.npy"
         raise OptionError(msg)
-    if of_output is not None and output is None:
-        msg = "--of-output says which output is drawn; it goes with --output"
-        raise OptionError(msg)
+    check_both(of_output, output, "--of-output says which output is drawn; it goes with --output")
     if output is not None:
-        _drawable(output)
+        check_drawable(output)
     network = reading.network(model)
     corners: Any = (
-        _points(path) if path is not None else [_input(begin or "", "--from", network), _input(stop or "", "--to", network)]
+        _points(path)
+        if path is not None
+        else [read_input(begin or "", "--from", network), read_input(stop or "", "--to", network)]
     )
     with drawing.progress_bar("walking", shown=printing.shown) as tick:
         found = tessella.along(
             network, corners, seconds=seconds, progress=lambda reached, last, _: tick(int(100 * reached / last), 100)
         )
     if output is not None:
-        _draw(found, output, of_output)
+        from tessella import plot  # noqa: PLC0415  loads the compiler
+
+        write_figure(plot.along(found, output=of_output), output)
     if printing.as_json:
         drawing.print_json({"model": model, **({} if output is None else {"file": output}), **found.to_dict()})
     else:
@@ -168,45 +128,8 @@ def along(  # noqa: PLR0913  one parameter per option
     end(interrupted=found.status is Status.INTERRUPTED)
 
 
-def _drawable(output: str) -> None:
-    """Refuse what cannot be drawn before the work is done."""
-    from tessella.charts import require_matplotlib  # noqa: PLC0415  loads the compiler
-
-    require_matplotlib()
-    check_output(output, _FORMATS)
-
-
-def _draw(found: "tessella.Along", output: str, of_output: int | None) -> None:
-    from tessella import plot  # noqa: PLC0415  loads the compiler
-    from tessella.cli.pictures import rendered  # noqa: PLC0415  it stands on this file
-
-    picture = rendered(plot.along(found, output=of_output), Path(output).suffix[1:].lower())
-    with writing(output) as file:
-        file.write(picture)
-
-
 def _points(path: str) -> "Floats":
     """The points in a file."""
     from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
 
     return read_points(path)
-
-
-def _input(text: str, option: str, network: "Network") -> "Floats":
-    """One input, from a file or from numbers."""
-    import numpy as np  # noqa: PLC0415  takes its time
-
-    from tessella.door import flattened  # noqa: PLC0415
-    from tessella.importers.points import read_arrays  # noqa: PLC0415
-
-    point = np.array(numbers(text, option)) if Path(text).suffix.lower() not in _FILES else None
-    if point is None:
-        arrays = read_arrays(text)
-        if len(arrays) != 1:
-            msg = f"{text}: holds the arrays {', '.join(arrays)[:80]}; {option} takes a file with one input"
-            raise OptionError(msg)
-        (point,) = arrays.values()
-    if point.size != network.input_dim:
-        msg = f"{option} {text:.60} has {point.size:,} numbers, but the network has {network.input_dim:,} inputs; give one input"
-        raise OptionError(msg)
-    return flattened(point, network, option)

@@ -1,93 +1,67 @@
-"""The options that commands share, and what their texts mean."""
+"""All options: what they are called, what they take, and what help says of them."""
 
-import errno
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-import tessella
-from tessella.errors import OptionError
-from tessella.files import unwritable
 from tessella.methods import CountMethod, Method, Units
-from tessella.result import told_apart
 
-if TYPE_CHECKING:
-    from tessella.domain import Domain
-    from tessella.network import Floats, Network
-    from tessella.slicing import Slice
-    from tessella.solvers.base import LazySolver
 
-FAILED, STOPPED = 1, 130
-"""The exit codes of what could not be ended, and of what Ctrl-C ended, as shells have it."""
+def option(name: str, metavar: str, words: str, *short: str) -> Any:
+    """An option that may be left out: its help says what that means, and shows no default."""
+    return typer.Option(name, *short, metavar=metavar, help=words, show_default=False)
+
 
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors file.", show_default=False)
 ]
-ShapeOption = Annotated[
+Shape = Annotated[
     str | None,
-    typer.Option(
-        "--input-shape",
-        metavar="SIZES",
-        help="One input's shape, such as 3,32,32, if the file does not tell.",
-        show_default=False,
-    ),
+    option("--input-shape", "SIZES", "One input's shape, such as 3,32,32, if the file does not tell."),
 ]
 OutputName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--output-name",
-        metavar="NAME",
-        help="The output of an ONNX model to keep, or a tensor inside at which to end; all outputs by default.",
-        show_default=False,
+        "NAME",
+        "The output of an ONNX model to keep, or a tensor inside at which to end; all outputs by default.",
     ),
 ]
 FixedInputs = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--input",
-        metavar="NAME=FILE",
-        help="Fix an input of an ONNX model with several to the array in a .npy file. May be given several times.",
-        show_default=False,
+        "NAME=FILE",
+        "Fix an input of an ONNX model with several to the array in a .npy file. May be given several times.",
     ),
 ]
-SliceOption = Annotated[
+Slice = Annotated[
     str | None,
-    typer.Option("--slice", metavar="AXES", help="The inputs that vary, one or two of them, such as 0,1.", show_default=False),
+    option("--slice", "AXES", "The inputs that vary, one or two of them, such as 0,1."),
 ]
-AtOption = Annotated[
+At = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--at",
-        metavar="POINT",
-        help="What the other inputs are, with --slice: one number, one per input, or a file of points (the first counts). By default the centre of the domain.",
-        show_default=False,
+        "POINT",
+        "What the other inputs are, with --slice: one number, one per input, or a file of points (the first counts). By default the centre of the domain.",
     ),
 ]
-ThroughOption = Annotated[
+Through = Annotated[
     str | None,
-    typer.Option(
-        "--through",
-        metavar="FILE",
-        help="A .csv, .npy or .npz file of points: two for the line through them, three for the plane.",
-        show_default=False,
-    ),
+    option("--through", "FILE", "A .csv, .npy or .npz file of points: two for the line through them, three for the plane."),
 ]
-DataOption = Annotated[
+Data = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--data",
-        metavar="FILE",
-        help="A .csv, .npy or .npz file of examples to show. Without another slice the plane goes through three of them.",
-        show_default=False,
+        "FILE",
+        "A .csv, .npy or .npz file of examples to show. Without another slice the plane goes through three of them.",
     ),
 ]
-LabelsOption = Annotated[
+Labels = Annotated[
     str | None,
-    typer.Option(
-        "--labels", metavar="FILE", help="Their classes: a .csv, .npy or .npz file, one number each.", show_default=False
-    ),
+    option("--labels", "FILE", "Their classes: a .csv, .npy or .npz file, one number each."),
 ]
 MethodOption = Annotated[
     Method, typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (the tightest).")
@@ -102,51 +76,35 @@ UnitsOption = Annotated[
 ]
 BoundsOut = Annotated[
     str | None,
-    typer.Option(
-        "--bounds-out",
-        metavar="FILE",
-        help="Write the bounds of every unit to a .csv or .json file, for optimisers.",
-        show_default=False,
-    ),
+    option("--bounds-out", "FILE", "Write the bounds of every unit to a .csv or .json file, for optimisers."),
 ]
 SecondsPerUnit = Annotated[
     float, typer.Option("--seconds-per-unit", metavar="S", help="After this time a unit keeps what is proved so far.")
 ]
 Seconds = Annotated[
     float | None,
-    typer.Option("--seconds", metavar="S", help="Stop after this time, with the bounds proved so far.", show_default=False),
+    option("--seconds", "S", "Stop after this time, with the bounds proved so far."),
 ]
 EstimateSeconds = Annotated[
     float | None,
-    typer.Option(
-        "--seconds", metavar="S", help="How long to estimate: 2 if nothing is said, no limit with --probes.", show_default=False
-    ),
+    option("--seconds", "S", "How long to estimate: 2 if nothing is said, no limit with --probes."),
 ]
-ProbesOption = Annotated[
+Probes = Annotated[
     int | None,
-    typer.Option(
-        "--probes",
-        metavar="N",
-        help="Make so many probes: the same seed gives the same answer.  With --seconds, too: whatever comes first.",
-        show_default=False,
+    option(
+        "--probes", "N", "Make so many probes: the same seed gives the same answer.  With --seconds, too: whatever comes first."
     ),
 ]
-CheckpointOption = Annotated[
+Checkpoint = Annotated[
     str | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="FILE",
-        help="Keep what is finished in this file, and go on from it if it is there.",
-        show_default=False,
-    ),
+    option("--checkpoint", "FILE", "Keep what is finished in this file, and go on from it if it is there."),
 ]
-CertificateOption = Annotated[
+Certificate = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--certificate",
-        metavar="FILE",
-        help="Write a proof that 'tessella verify', or verify.py alone, can check; packed if the name ends in .gz.",
-        show_default=False,
+        "FILE",
+        "Write a proof that 'tessella verify', or verify.py alone, can check; packed if the name ends in .gz.",
     ),
 ]
 CountMethodOption = Annotated[
@@ -161,40 +119,29 @@ Confidence = Annotated[
 ]
 Repetitions = Annotated[
     int | None,
-    typer.Option(
+    option(
         "--repetitions",
-        metavar="N",
-        help="How many; by default 28 (more if the confidence needs them); with --seconds as there is time for, at most 1,000.",
-        show_default=False,
+        "N",
+        "How many; by default 28 (more if the confidence needs them); with --seconds as there is time for, at most 1,000.",
     ),
 ]
-SolverOption = Annotated[
+Solver = Annotated[
     str | None,
-    typer.Option("--solver", metavar="NAME", help="scip, highs or gurobi instead of the built-in search.", show_default=False),
+    option("--solver", "NAME", "scip, highs or gurobi instead of the built-in search."),
 ]
 Variables = Annotated[
     str | None,
-    typer.Option(
-        "--variables",
-        metavar="NAMES",
-        help="Binary variables of a .mps or .lp file to count on; all of them by default.",
-        show_default=False,
-    ),
+    option("--variables", "NAMES", "Binary variables of a .mps or .lp file to count on; all of them by default."),
 ]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="The same seed gives the same answer.")]
 Workers = Annotated[int, typer.Option("--workers", metavar="N", help="Threads to use; 0 for all cores.")]
-ProcessesOption = Annotated[
+Processes = Annotated[
     int | None,
-    typer.Option("--processes", metavar="N", help="Use so many processes of this machine, and no threads.", show_default=False),
+    option("--processes", "N", "Use so many processes of this machine, and no threads."),
 ]
-ClusterOption = Annotated[
+Cluster = Annotated[
     str | None,
-    typer.Option(
-        "--cluster",
-        metavar="ADDRESS",
-        help="Use the Dask cluster whose scheduler listens there: tcp://host:8786.",
-        show_default=False,
-    ),
+    option("--cluster", "ADDRESS", "Use the Dask cluster whose scheduler listens there: tcp://host:8786."),
 ]
 ReluOutput = Annotated[bool, typer.Option("--relu-output", help="Count a ReLU on every output, as the paper does.")]
 Float32 = Annotated[bool, typer.Option("--float32", help="Write weights in single precision, rounded to 24 bits.")]
@@ -202,170 +149,192 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a ta
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the bare answer only.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
+# where inputs lie
+Box = Annotated[
+    list[str] | None,
+    option(
+        "--box",
+        "LOW,HIGH",
+        "The interval of every input, such as 0,1, or -inf,inf for all of space; one interval per input, such as 0,1,-2,2; or a .csv, .npy or .npz file with the lower and the "
+        "upper corner as rows or columns, or with data, of which the smallest box is taken.",
+    ),
+]
+Around = Annotated[
+    str | None,
+    option(
+        "--around",
+        "POINT",
+        "The centre of the box: a .csv, .npy or .npz file with one input, or its numbers.  Goes with --radius; --box then cuts off what lies outside.",
+    ),
+]
+Radius = Annotated[
+    str | None,
+    option("--radius", "R", "How far from --around, in every input; or one radius per input."),
+]
+Mean = Annotated[
+    str | None,
+    option(
+        "--mean",
+        "M",
+        "What is subtracted from images before the network reads them: one number, or one per channel.  --box and --around are then those of the images.",
+    ),
+]
+Std = Annotated[
+    str | None,
+    option("--std", "S", "What they are divided by after that: one number, or one per channel."),
+]
+Property = Annotated[
+    str | None,
+    option("--property", "FILE", "A .vnnlib file whose inputs to consider."),
+]
+PropertyBox = Annotated[
+    int | None,
+    option("--property-box", "N", "Which one, from 1 on, where the property has several boxes."),
+]
 
-def read_network(
-    model: str, input_shape: str | None, output: str | None, *, relu_output: bool, inputs: list[str] | None = None
-) -> "Network":
-    """Load the model that was named, and tell what a reader should know of it."""
-    shape = None if input_shape is None else whole_numbers(input_shape, "--input-shape")
-    fixed = _fixed_inputs(inputs) if inputs else None
-    network = tessella.load(model, input_shape=shape, output=output, relu_output=relu_output, inputs=fixed)
-    for text in network.source.notes if network.source else ():
-        note(text)
-    if text := told_apart(network.counted):
-        note(text[0].lower() + text[1:].rstrip("."))
-    return network
-
-
-def _fixed_inputs(texts: list[str]) -> "dict[str, Floats]":
-    pairs = list(map(_fixed_input, texts))
-    names = [name for name, _ in pairs]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        msg = f"--input fixes {twice!r} {names.count(twice)} times; give it one array"
-        raise OptionError(msg)
-    return dict(pairs)
-
-
-def _fixed_input(text: str) -> "tuple[str, Floats]":
-    """An input's name and its array, as in NAME=FILE; a name may hold an equals sign itself."""
-    from tessella.importers.points import read_array  # noqa: PLC0415  loads numpy
-
-    name, equals, path = text.rpartition("=")
-    if not equals or not name or not path:
-        msg = f"--input takes a name and a file, such as --input mask=mask.npy; got {text!r}"
-        raise OptionError(msg)
-    return name, read_array(path)
-
-
-def note(text: str) -> None:
-    """Say on stderr what a reader should know."""
-    typer.echo(f"Note: {text}.", err=True)
-
-
-def read_slice(network: "Network", domain: "Domain", axes: str | None, at: str | None, through: str | None) -> "Slice | None":
-    """The slice that options describe; None if they describe none."""
-    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
-
-    if axes is not None and through is not None:
-        msg = "give either --slice or --through, not both"
-        raise OptionError(msg)
-    if at is not None and axes is None:
-        msg = "--at says where a slice along axes lies; it goes with --slice"
-        raise OptionError(msg)
-    if through is not None:
-        return tessella.slice(network, read_points(through), domain)
-    if axes is not None:
-        return tessella.slice(network, domain=domain, axes=whole_numbers(axes, "--slice"), at=None if at is None else _point(at))
-    return None
-
-
-def _point(text: str) -> Any:
-    from tessella.importers.points import read_points  # noqa: PLC0415  loads numpy
-
-    if Path(text).suffix.lower() in {".csv", ".npy", ".npz"}:
-        return read_points(text)[0]
-    try:
-        values = [float(part) for part in text.split(",")]
-    except ValueError as error:
-        msg = f"--at takes one number, one per input, or a file of points; got {text!r:.80}"
-        raise OptionError(msg) from error
-    return values if len(values) > 1 else values[0]
-
-
-def read_examples(data: str | None, labels: str | None) -> dict[str, Any]:
-    """The examples that options name, and their classes, as `tessella.report.explore` takes them."""
-    from tessella.importers.points import read_arrays, read_points  # noqa: PLC0415  loads numpy
-
-    if labels is not None and data is None:
-        msg = "--labels says which classes examples have; it goes with --data"
-        raise OptionError(msg)
-    if data is None:
-        return {}
-    if labels is None:
-        return {"data": read_points(data)}
-    arrays = read_arrays(labels)
-    if "labels" not in arrays and len(arrays) != 1:
-        msg = f"{labels}: holds the arrays {', '.join(arrays)[:80]}; one of the name labels was expected"
-        raise OptionError(msg)
-    return {"data": read_points(data), "labels": arrays.get("labels", next(iter(arrays.values())))}
-
-
-def read_solver(name: str | None) -> "LazySolver | None":
-    """The solver of a name; None for none."""
-    if name is None:
-        return None
-    solvers = {"scip": tessella.SCIP, "highs": tessella.HiGHS, "gurobi": tessella.Gurobi}
-    if name.lower() not in solvers:
-        msg = f"--solver takes one of {', '.join(solvers)}; got {name!r:.40}"
-        raise OptionError(msg)
-    return solvers[name.lower()]()
-
-
-def check_least(least: int = 0, **given: int) -> None:
-    """Refuse numbers of options that are too small."""
-    for name, value in given.items():
-        if value < least:
-            msg = f"--{name} must be at least {least}, got {value}"
-            raise OptionError(msg)
-
-
-def titled(model: str, network: "Network", domain: "Domain") -> str:
-    """The heading of an answer."""
-    return f"{os.path.basename(model)}: {network.shape} on {domain.describe()}"
-
-
-def refuse(why: str, **given: object) -> None:
-    """Refuse options that do not go with what was asked."""
-    for name, value in given.items():
-        if value:
-            msg = f"--{name.replace('_', '-')} {why}"
-            raise OptionError(msg)
-
-
-def check_output(path: str, formats: tuple[str, ...]) -> None:
-    """Refuse what cannot be written before the work is done."""
-    place = Path(path)
-    if not place.name.lower().endswith(formats):
-        msg = f"{path}: cannot be written; its name must end in {', '.join(formats[:-1])}{' or ' if formats[1:] else ''}{formats[-1]}"
-        raise OptionError(msg)
-    folder = place.parent
-    writable = os.access(place if place.exists() else folder, os.W_OK)
-    for wrong, number in ((place.is_dir(), errno.EISDIR), (not folder.is_dir(), errno.ENOENT), (not writable, errno.EACCES)):
-        if wrong:
-            raise unwritable(path, OSError(number, os.strerror(number)))
-
-
-def check_apart(path: str, model: str) -> None:
-    """Refuse to write over the model that is read."""
-    if Path(path).exists() and Path(model).exists() and Path(path).samefile(model):
-        msg = f"{path}: cannot be written, as it is the model itself; choose another name"
-        raise OptionError(msg)
-
-
-def end(*, interrupted: bool, lost: bool = False) -> None:
-    """End with the exit code of Ctrl-C if that came before the end, or of a failure if the workers were lost."""
-    if interrupted or lost:
-        raise typer.Exit(STOPPED if interrupted else FAILED)
-
-
-def whole_numbers(text: str, option: str) -> list[int]:
-    """Whole numbers separated by commas."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError as error:
-        msg = f"{option} takes whole numbers separated by commas; got {text!r:.80}"
-        raise OptionError(msg) from error
-
-
-def numbers(text: str, option: str) -> list[float]:
-    """Numbers separated by commas."""
-    try:
-        found = [float(part) for part in text.split(",")]
-    except ValueError as error:
-        msg = f"{option} takes numbers separated by commas; got {text!r:.80}"
-        raise OptionError(msg) from error
-    for part, number in zip(text.split(","), found, strict=True):
-        if abs(number) == float("inf") and "inf" not in part.lower():
-            msg = f"{option} has {part.strip()!r:.40}, which passes the largest floating-point number; write inf for an end that is none"
-            raise OptionError(msg)
-    return found
+# of one command each
+LocalData = Annotated[
+    str | None,
+    option("--data", "FILE", "A .csv, .npy or .npz file of points, one row each."),
+]
+LocalNorm = Annotated[str, typer.Option("--norm", metavar="NAME", help="In which norm the balls are: linf, l1 or l2.")]
+LocalSubspace = Annotated[
+    int | None,
+    option("--subspace", "K", "Take balls in K random orthonormal directions."),
+]
+LocalFirst = Annotated[int | None, option("--first", "N", "Only the first N points.")]
+AlongBegin = Annotated[
+    str | None,
+    option("--from", "POINT", "Where the path begins: a .csv, .npy or .npz file with one input, or its numbers."),
+]
+AlongStop = Annotated[
+    str | None,
+    option("--to", "POINT", "Where it ends: a file or numbers, as for --from."),
+]
+AlongPath = Annotated[
+    str | None,
+    option("--path", "FILE", "Instead of --from and --to: a .csv, .npy or .npz file with the corners of a path, one row each."),
+]
+AlongOutput = Annotated[
+    str | None,
+    option("--output", "FILE", "Draw the outputs along the path, too: .svg, .png or .pdf.", "-o"),
+]
+AlongOfOutput = Annotated[int | None, option("--of-output", "N", "The output that is drawn; all by default.")]
+AlongSeconds = Annotated[
+    float | None,
+    option("--seconds", "S", "Stop after this time, with what is known by then."),
+]
+PlotOutput = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where to: .svg, .png or .pdf; .html for a network with three inputs, as solids to turn around.",
+    ),
+]
+PlotColour = Annotated[
+    str,
+    typer.Option(
+        "--colour",
+        "--color",
+        metavar="WHAT",
+        help="What colours say: region, layer (that cut), slope, or a statistic such as active, radius or decision.",
+    ),
+]
+PlotLayers = Annotated[
+    str | None,
+    option("--layers", "NUMBERS", "Draw the walls of these layers over the colours, such as 1,2."),
+]
+PlotOfOutput = Annotated[
+    int | None,
+    option("--of-output", "N", "The output whose slope or graph is drawn; all by default."),
+]
+PlotLimit = Annotated[int, typer.Option("--limit", metavar="N", help="Draw no more regions than this.")]
+ReportOutput = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .html.")]
+ReportSeconds = Annotated[float, typer.Option("--seconds", metavar="S", help="How long to analyse, for all models together.")]
+ReportLimit = Annotated[int, typer.Option("--limit", metavar="N", help="Show no more regions than this.")]
+GraphOutput = Annotated[
+    str | None,
+    option("--output", "FILE", "Where to: .graphml.", "-o"),
+]
+GraphSeconds = Annotated[
+    float | None,
+    option("--seconds", "S", "Stop after this time, with the regions and walls found so far."),
+]
+SummariseStatistics = Annotated[
+    str | None,
+    option(
+        "--statistics",
+        "NAMES",
+        "Such as active,spectral,volume; by default all that there are: active, rank, spectral, frobenius, maximum, walls, radius, volume (or share), decision.",
+    ),
+]
+SummariseSeconds = Annotated[float, typer.Option("--seconds", metavar="S", help="How long.")]
+SummariseSamples = Annotated[
+    int | None,
+    option("--samples", "N", "Draw so many regions if they cannot be listed in time."),
+]
+GraphLimit = Annotated[int | None, option("--limit", "N", "List no more regions than this.")]
+UpperModel = Annotated[
+    str | None, typer.Argument(metavar="MODEL", help="A .onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors file.")
+]
+UpperWidths = Annotated[
+    str | None, typer.Option("--widths", metavar="SIZES", help="Inputs and ReLUs per layer instead of a model.")
+]
+UpperMethod = Annotated[
+    Method | None,
+    typer.Option("--method", metavar="NAME", help="How units are bounded: interval, linear, lp or milp (default)."),
+]
+UpperSeconds = Annotated[
+    float | None,
+    option("--seconds", "S", "List cells of the first layer for so long at most, for the cellwise bound."),
+]
+UpperCount = Annotated[
+    int | None, typer.Option("--count", metavar="N", help="The exact count, if known: shows how much of the gap is closed.")
+]
+UpperVerbose = Annotated[
+    bool,
+    typer.Option("--verbose", help="Show what the empirical bound knows of each layer, and the subsets inspected for it."),
+]
+MipboundSeconds = Annotated[float | None, option("--seconds", "S", "Stop each size after this time.")]
+NetworkOrProblem = Annotated[
+    str, typer.Argument(metavar="MODEL", help="A network's file; or a problem's: .mps, .lp, .cip.", show_default=False)
+]
+ExportOutput = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="A .mps or .lp file (or .gz) to write; a .onnx, .npz, .pt2 or .keras file for the network itself.",
+    ),
+]
+ExportOutputs = Annotated[bool, typer.Option("--outputs", help="Model the linear outputs too; the objective is left empty.")]
+ExportNoCuts = Annotated[bool, typer.Option("--no-cuts", help="Leave out the paper's valid inequalities.")]
+AnalyzeSeconds = Annotated[float, typer.Option("--seconds", metavar="S", help="How long, for all models together.")]
+AnalyzeMipbound = Annotated[
+    bool | None,
+    typer.Option(
+        "--mipbound/--no-mipbound",
+        help="Run MIPBound, or not; by default where it can add something.",
+        show_default=False,
+    ),
+]
+DemoOutput = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes: .html.")]
+VerifyCertificate = Annotated[
+    str | None, typer.Argument(metavar="CERTIFICATE", help="A file that --certificate wrote.", show_default=False)
+]
+VerifyProcesses = Annotated[int, typer.Option("--processes", metavar="N", help="Check with so many processes.")]
+VerifyChecker = Annotated[
+    str | None,
+    option("--checker", "FILE", "Write the checker, one file of Python, to this place."),
+]
+CompressOutput = Annotated[
+    str | None,
+    option("--output", "FILE", "Where to: .onnx, .npz, .pt2 or .keras. Without it nothing is written.", "-o"),
+]
+Models = Annotated[
+    list[str],
+    typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors files.", show_default=False),
+]

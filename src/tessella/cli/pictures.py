@@ -1,24 +1,19 @@
 """The commands that draw: `plot` and `report`."""
 
-import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 import tessella
-from tessella.cli.groups import Cut, Examples, Machines, Printing, Reading, Sureness, grouped
+from tessella.cli import options
+from tessella.cli.app import command
+from tessella.cli.figures import check_drawable, write_figure
+from tessella.cli.groups import Cut, Examples, Machines, Printing, Reading, Sureness
 from tessella.cli.later import brackets, drawing
-from tessella.cli.nearby import app
-from tessella.cli.options import (
-    Model,
-    check_least,
-    check_output,
-    end,
-    whole_numbers,
-)
-from tessella.cli.several import Models, One, analysed, compared, ranking_of, read_models
+from tessella.cli.meanings import check_least, check_output, end, whole_numbers
+from tessella.cli.several import One, analysed, compared, ranking_of, read_models
 from tessella.cli.where import Where
 from tessella.files import writing
 from tessella.result import Status
@@ -29,49 +24,17 @@ if TYPE_CHECKING:
     from tessella.report import Explorer
     from tessella.slicing import Slice
 
-_FORMATS = (".svg", ".png", ".pdf")
 
-
-@app.command()
-@grouped
+@command
 def plot(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
-    output: Annotated[
-        str,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where to: .svg, .png or .pdf; .html for a network with three inputs, as solids to turn around.",
-        ),
-    ] = "regions.svg",
+    model: options.Model,
+    output: options.PlotOutput = "regions.svg",
     cut: Cut,
-    colour: Annotated[
-        str,
-        typer.Option(
-            "--colour",
-            "--color",
-            metavar="WHAT",
-            help="What colours say: region, layer (that cut), slope, or a statistic such as active, radius or decision.",
-        ),
-    ] = "region",
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            "--layers",
-            metavar="NUMBERS",
-            help="Draw the walls of these layers over the colours, such as 1,2.",
-            show_default=False,
-        ),
-    ] = None,
-    of_output: Annotated[
-        int | None,
-        typer.Option(
-            "--of-output", metavar="N", help="The output whose slope or graph is drawn; all by default.", show_default=False
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Draw no more regions than this.")] = 500_000,
+    colour: options.PlotColour = "region",
+    layers: options.PlotLayers = None,
+    of_output: options.PlotOfOutput = None,
+    limit: options.PlotLimit = 500_000,
     examples: Examples,
     where: Where,
     reading: Reading,
@@ -98,29 +61,23 @@ def plot(  # noqa: PLR0913  one parameter per option
         tessella plot three_inputs.onnx -o solids.html
     """
     from tessella import plot as pictures  # noqa: PLC0415  loads the compiler
-    from tessella.charts import require_matplotlib  # noqa: PLC0415
 
-    require_matplotlib()
-    check_output(output, (*_FORMATS, ".html"))
-    if Path(output).suffix.lower() == ".html":
-        _solids(model, output, where.or_unit_cube(network := reading.network(model)), network, limit, printing)
-        return
-    network, given = reading.network(model), examples.given()
-    shown = printing.shown
+    check_drawable(output, ".html")
+    network = reading.network(model)
     domain = where.or_unit_cube(network)
-    chosen, said = cut.slice(network, domain), ""
-    if chosen is None and domain.free_dim > 2:
-        chosen, said = _plane(network, domain, given)
+    if Path(output).suffix.lower() == ".html":
+        _solids(model, output, domain, network, limit, printing)
+        return
+    given = examples.given()
+    chosen, said = _slice(network, domain, cut, given)
     check_least(1, limit=limit)
     drawn, place = (chosen.network, chosen.domain) if chosen else (network, domain)
-    with drawing.progress_line("regions", shown=shown) as tick:
+    with drawing.progress_line("regions", shown=printing.shown) as tick:
         found = tessella.polygons(drawn, place, limit=limit, progress=tick)
     chosen_layers = [] if layers is None else whole_numbers(layers, "--layers")
     what: Any = (chosen,) if chosen else (network, domain)
     figure = pictures.regions(*what, polygons=found, colour=colour, layers=chosen_layers, output=of_output, limit=limit, **given)
-    picture = rendered(figure, Path(output).suffix[1:].lower())
-    with writing(output) as file:
-        file.write(picture)
+    write_figure(figure, output)
     if printing.as_json:
         record = {"model": model, "file": output, "regions": len(found), "slice": _described(chosen), "domain": place.to_dict()}
         drawing.print_json(record)
@@ -134,18 +91,15 @@ def plot(  # noqa: PLR0913  one parameter per option
         typer.echo(f"{output}: {_size(output)}")
 
 
-@app.command()
-@grouped
+@command
 def report(  # noqa: PLR0913  one parameter per option
     *,
-    models: Models,
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="Where to: .html.")] = "report.html",
-    seconds: Annotated[
-        float, typer.Option("--seconds", metavar="S", help="How long to analyse, for all models together.")
-    ] = 30.0,
+    models: options.Models,
+    output: options.ReportOutput = "report.html",
+    seconds: options.ReportSeconds = 30.0,
     cut: Cut,
     examples: Examples,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Show no more regions than this.")] = 20_000,
+    limit: options.ReportLimit = 20_000,
     where: Where,
     sureness: Sureness,
     machines: Machines,
@@ -174,11 +128,10 @@ def report(  # noqa: PLR0913  one parameter per option
     networks, shown, given = read_models(models, reading), printing.shown, examples.given()
     chosen = {name: cut.slice(network, where.or_unit_cube(network)) for name, network in networks.items()}
     check_least(1, limit=limit)
-    check_least(seed=sureness.seed)
+    how: dict[str, Any] = {**sureness.given(), **machines.given()}
     pasts = {name: pages.Provenance.of(name, ("tessella", *sys.argv[1:])) for name in networks}
-    options: dict[str, Any] = {"confidence": sureness.confidence, "rng": sureness.seed, **machines.given()}
     done, explorers = list[One](), dict[str, pages.Explorer]()
-    for one in analysed(networks, where.or_unit_cube, seconds=seconds, shown=shown, **options):
+    for one in analysed(networks, where.or_unit_cube, seconds=seconds, shown=shown, **how):
         with drawing.progress_line("regions on the slice", shown=shown) as tick:
             of = networks[one.name]
             explorers[one.name] = pages.explore(of, one.domain, slice=chosen[one.name], limit=limit, progress=tick, **given)
@@ -226,6 +179,12 @@ def _tell_report(done: "list[One]", explorers: "dict[str, Explorer]", ranking: "
         brackets.print_ranking(ranking)
 
 
+def _slice(network: "Network", domain: "Domain", cut: Cut, given: dict[str, Any]) -> "tuple[Slice | None, str]":
+    """The slice that is drawn, if it is not the domain itself; and which it is, if nobody asked for one."""
+    chosen = cut.slice(network, domain)
+    return (chosen, "") if chosen is not None or domain.free_dim <= 2 else _plane(network, domain, given)
+
+
 def _plane(network: "Network", domain: "Domain", given: dict[str, Any]) -> "tuple[Slice, str]":
     """The plane that is drawn if none is asked for, and which it is."""
     from tessella.examples import examples as checked  # noqa: PLC0415  loads numpy
@@ -258,16 +217,6 @@ def _described(chosen: "Slice | None") -> dict[str, Any] | None:
     return (
         None if chosen is None else {"text": chosen.describe(), "origin": chosen.origin.tolist(), "basis": chosen.basis.tolist()}
     )
-
-
-def rendered(figure: Any, kind: str) -> bytes:
-    """A picture as the bytes of its file."""
-    from matplotlib import rc_context  # noqa: PLC0415
-
-    buffer, dated = io.BytesIO(), {"svg": "Date", "pdf": "CreationDate"}.get(kind)
-    with rc_context({"svg.hashsalt": "tessella"}):  # the same picture, the same file
-        figure.savefig(buffer, format=kind, dpi=200, metadata={dated: None} if dated else None)
-    return buffer.getvalue()
 
 
 def _size(path: str) -> str:

@@ -81,7 +81,7 @@ def _hearing() -> Generator[list[int]]:
 
 def _run(pressed: list[int]) -> int | None:
     """The exit code; None if Ctrl-C ended all."""
-    from tessella.cli.checking import app  # noqa: PLC0415  loads the compiler
+    from tessella.cli.everything import app  # noqa: PLC0415  loads the compiler
 
     if pressed:  # and somebody who was being loaded said nothing
         return None

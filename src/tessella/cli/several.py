@@ -2,25 +2,18 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import tessella
 from tessella.cli.groups import Reading
 from tessella.cli.later import brackets
-from tessella.cli.options import titled
+from tessella.cli.meanings import titled
 from tessella.errors import OptionError
 from tessella.result import Status
 
 if TYPE_CHECKING:
     from tessella.domain import Domain
     from tessella.network import Network
-
-Models = Annotated[
-    list[str],
-    typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors files.", show_default=False),
-]
 
 
 class One(NamedTuple):

@@ -1,14 +1,15 @@
 """The commands that say how regions are made and lie together: `graph` and `summarise`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 import tessella
-from tessella.cli.groups import Printing, Reading, Sureness, grouped
+from tessella.cli import options
+from tessella.cli.app import command
+from tessella.cli.groups import Printing, Reading, Sureness
 from tessella.cli.later import drawing
-from tessella.cli.options import Model, check_least, check_output, end, titled
-from tessella.cli.pictures import app
+from tessella.cli.meanings import check_least, check_output, end, titled
 from tessella.cli.where import Where
 from tessella.result import Status
 
@@ -16,25 +17,14 @@ if TYPE_CHECKING:
     from tessella.listing.graph import Graph
     from tessella.summarising.summary import Summary
 
-Limit = Annotated[int | None, typer.Option("--limit", metavar="N", help="List no more regions than this.", show_default=False)]
 
-
-@app.command()
-@grouped
+@command
 def graph(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to: .graphml.", show_default=False),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--seconds", metavar="S", help="Stop after this time, with the regions and walls found so far.", show_default=False
-        ),
-    ] = None,
-    limit: Limit = None,
+    model: options.Model,
+    output: options.GraphOutput = None,
+    seconds: options.GraphSeconds = None,
+    limit: options.GraphLimit = None,
     where: Where,
     reading: Reading,
     printing: Printing,
@@ -91,25 +81,13 @@ def _tell_graph(title: str, found: "Graph", output: str | None) -> None:
         out.print(f"Written to {output}.")
 
 
-@app.command()
-@grouped
+@command
 def summarise(  # noqa: PLR0913  one parameter per option
     *,
-    model: Model,
-    statistics: Annotated[
-        str | None,
-        typer.Option(
-            "--statistics",
-            metavar="NAMES",
-            help="Such as active,spectral,volume; by default all that there are: active, rank, spectral, frobenius, maximum, walls, radius, volume (or share), decision.",
-            show_default=False,
-        ),
-    ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", metavar="S", help="How long.")] = 30.0,
-    samples: Annotated[
-        int | None,
-        typer.Option("--samples", metavar="N", help="Draw so many regions if they cannot be listed in time.", show_default=False),
-    ] = None,
+    model: options.Model,
+    statistics: options.SummariseStatistics = None,
+    seconds: options.SummariseSeconds = 30.0,
+    samples: options.SummariseSamples = None,
     where: Where,
     sureness: Sureness,
     reading: Reading,
@@ -128,23 +106,14 @@ def summarise(  # noqa: PLR0913  one parameter per option
 
         tessella summarise model.onnx --box 0,1 --samples 500 --seed 1 --json
     """
-    check_least(seed=sureness.seed)
+    given = sureness.given()
     if samples is not None:
         check_least(1, samples=samples)
     names = None if statistics is None else [name.strip() for name in statistics.split(",")]
     network = reading.network(model)
     domain = where.needed(network)
     with drawing.progress_line("regions", shown=printing.shown) as tick:
-        found = tessella.summarise(
-            network,
-            domain,
-            names,
-            seconds=seconds,
-            samples=samples,
-            confidence=sureness.confidence,
-            rng=sureness.seed,
-            progress=tick,
-        )
+        found = tessella.summarise(network, domain, names, seconds=seconds, samples=samples, progress=tick, **given)
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})
     elif printing.quiet:

@@ -2,16 +2,15 @@
 
 import typer
 
-from tessella.cli.analyzing import app
-from tessella.cli.groups import Printing, grouped
+from tessella.cli.app import command
+from tessella.cli.groups import Printing
 from tessella.cli.later import drawing
 
 COMPILED = tuple(f"tessella.{room}" for room in ("kernel", "cells", "vertices", "counting", "estimating"))
 """The packages with compiled code."""
 
 
-@app.command()
-@grouped
+@command
 def warm(*, printing: Printing) -> None:
     """Compile all that any command may call, once on a machine, so that no later one waits for it.
 

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 import tessella
-from tessella.cli.options import note, numbers
+from tessella.cli import options
+from tessella.cli.meanings import check_both, note, numbers
 from tessella.errors import DomainError, OptionError
 
 if TYPE_CHECKING:
@@ -22,56 +21,13 @@ _FILES = (".csv", ".npy", ".npz")
 class Where:
     """The options that describe a domain."""
 
-    box: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--box",
-            metavar="LOW,HIGH",
-            help="The interval of every input, such as 0,1, or -inf,inf for all of space; one interval per input, such as 0,1,-2,2; or a .csv, .npy or .npz file with the lower and the "
-            "upper corner as rows or columns, or with data, of which the smallest box is taken.",
-            show_default=False,
-        ),
-    ] = None
-    around: Annotated[
-        str | None,
-        typer.Option(
-            "--around",
-            metavar="POINT",
-            help="The centre of the box: a .csv, .npy or .npz file with one input, or its numbers.  Goes with --radius; --box then cuts off what lies outside.",
-            show_default=False,
-        ),
-    ] = None
-    radius: Annotated[
-        str | None,
-        typer.Option(
-            "--radius", metavar="R", help="How far from --around, in every input; or one radius per input.", show_default=False
-        ),
-    ] = None
-    mean: Annotated[
-        str | None,
-        typer.Option(
-            "--mean",
-            metavar="M",
-            help="What is subtracted from images before the network reads them: one number, or one per channel.  --box and --around are then those of the images.",
-            show_default=False,
-        ),
-    ] = None
-    std: Annotated[
-        str | None,
-        typer.Option(
-            "--std", metavar="S", help="What they are divided by after that: one number, or one per channel.", show_default=False
-        ),
-    ] = None
-    property_file: Annotated[
-        str | None,
-        typer.Option("--property", metavar="FILE", help="A .vnnlib file whose inputs to consider.", show_default=False),
-    ] = None
-    property_box: Annotated[
-        int | None,
-        typer.Option(
-            "--property-box", metavar="N", help="Which one, from 1 on, where the property has several boxes.", show_default=False
-        ),
-    ] = None
+    box: options.Box = None
+    around: options.Around = None
+    radius: options.Radius = None
+    mean: options.Mean = None
+    std: options.Std = None
+    property_file: options.Property = None
+    property_box: options.PropertyBox = None
 
     def given(self) -> dict[str, object]:
         """What was said, by the names of the options."""
@@ -87,12 +43,11 @@ class Where:
         """Every domain that is described; none if nothing is said."""
         from tessella.domain import check_fit  # noqa: PLC0415  loads numpy
 
+        why = "--property-box chooses one of the boxes of --property, which is not given"
+        check_both(self.property_box, self.property_file, why)
         if self.property_file is not None:
             found = self._of_property(self.property_file)
         else:
-            if self.property_box is not None:
-                msg = "--property-box chooses one of the boxes of --property, which is not given"
-                raise OptionError(msg)
             made = self._box(network)
             found = () if made is None else (made,)
         for domain in found:
@@ -147,7 +102,7 @@ class Where:
             raise OptionError(msg)
         if self.around is not None and self.radius is not None:
             radius = numbers(self.radius, "--radius")
-            made = tessella.Box.around(_point(self.around, network), radius, within=made)
+            made = tessella.Box.around(read_input(self.around, "--around", network), radius, within=made)
         if self.mean is None and self.std is None:
             return made
         if made is None:
@@ -193,8 +148,8 @@ def _box(texts: list[str], network: "Network") -> "Box":
     return tessella.Box(ends[0::2], ends[1::2])  # pyright: ignore[reportArgumentType]  lists are read as arrays
 
 
-def _point(text: str, network: "Network") -> "Floats":
-    """One input, from a file or from numbers."""
+def read_input(text: str, name: str, network: "Network") -> "Floats":
+    """One input, from a file or from numbers, for the option of this name."""
     import numpy as np  # noqa: PLC0415  takes its time
 
     from tessella.door import flattened  # noqa: PLC0415
@@ -202,20 +157,20 @@ def _point(text: str, network: "Network") -> "Floats":
 
     dim = network.input_dim
     if not _is_file(text):
-        point = np.array(numbers(text, "--around"))
+        point = np.array(numbers(text, name))
     else:
         arrays = read_arrays(text)
         if len(arrays) != 1:
-            msg = f"{text}: holds the arrays {', '.join(arrays)[:80]}; --around takes a file with one input"
+            msg = f"{text}: holds the arrays {', '.join(arrays)[:80]}; {name} takes a file with one input"
             raise OptionError(msg)
         (point,) = arrays.values()
         if point.size != dim and point.ndim > 1 and point[0].size == dim:
-            msg = f"{text}: holds {len(point):,} inputs; --around takes one: write it to a file of its own"
+            msg = f"{text}: holds {len(point):,} inputs; {name} takes one: write it to a file of its own"
             raise OptionError(msg)
     if point.size != dim:
-        msg = f"--around {text:.60} has {point.size:,} number{'' if point.size == 1 else 's'}, but the network has {dim:,} inputs"
+        msg = f"{name} {text:.60} has {point.size:,} number{'' if point.size == 1 else 's'}, but the network has {dim:,} inputs"
         raise OptionError(msg)
-    return flattened(point, network, "--around")
+    return flattened(point, network, name)
 
 
 def _normalised(box: "Box", mean: str | None, std: str | None, network: "Network") -> "Box":
@@ -242,13 +197,13 @@ def _normalised(box: "Box", mean: str | None, std: str | None, network: "Network
     return tessella.Box(ends[0], ends[1])  # pyright: ignore[reportArgumentType]  lists are read as arrays
 
 
-def _per_input(text: str, option: str, network: "Network") -> list[Fraction]:
+def _per_input(text: str, name: str, network: "Network") -> list[Fraction]:
     """One number for each input, of what is given for all, for each channel, or for each input."""
-    numbers(text, option)  # says what is wrong with it
+    numbers(text, name)  # says what is wrong with it
     try:
         values = [Fraction(part.strip()) for part in text.split(",")]
     except ValueError as error:
-        msg = f"{option} takes finite numbers separated by commas; got {text!r:.80}"
+        msg = f"{name} takes finite numbers separated by commas; got {text!r:.80}"
         raise OptionError(msg) from error
     dim = network.input_dim
     if len(values) in {1, dim}:
@@ -258,7 +213,7 @@ def _per_input(text: str, option: str, network: "Network") -> list[Fraction]:
     first, last = bool(shape) and shape[0] == len(values), bool(shape) and shape[-1] == len(values)
     if not (first or last):
         where = f"inputs of shape {source.input_shape}" if source and shape else f"{dim:,} numbers"
-        msg = f"{option} has {len(values)} numbers, but the network reads {where}; give one number, or one per channel"
+        msg = f"{name} has {len(values)} numbers, but the network reads {where}; give one number, or one per channel"
         raise OptionError(msg)
     if first and not (last and source and source.kind == "keras"):
         return [value for value in values for _ in range(dim // len(values))]
