@@ -6,7 +6,7 @@ and equals the network that it was; whoever needs the weights hands the network 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from enum import Enum
 from types import UnionType
 from typing import Any, NoReturn, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -176,6 +176,31 @@ class Answer(Result):
     def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
         """A record in which each field has its own name, and network and domain are values."""
         return {**record, "network": read_network(record, network), "domain": read_domain(record.get("domain"))}
+
+
+class Noted(Result):
+    """A result whose fields are all that is written; it is about no network that is at hand."""
+
+    __slots__ = ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row: the fields."""
+        return [asdict(cast("Any", self))]
+
+    def _record(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **asdict(cast("Any", self))}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` wrote."""
+        what = f"a {cls.__name__}"
+        check_schema(record, what)
+        return made(cls, record, what)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Read what `to_json` wrote."""
+        return cls.from_dict(from_text(text, f"a {cls.__name__}"))
 
 
 def made(kind: type[Kind], record: Mapping[str, Any], what: str) -> Kind:

@@ -9,7 +9,7 @@ import numpy as np
 from tessella.errors import FileError, OptionError
 from tessella.methods import Method, Units
 from tessella.network import Floats, Layer, Network
-from tessella.result import SCHEMA, Result, check_schema, finite_or_none, from_text
+from tessella.result import SCHEMA, Result, check_schema, finite_or_none, from_text, told
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,12 +94,7 @@ class PreactivationBounds(Result):
         pairs = zip(self.lower, self.upper, strict=True)
         return {
             "schema": SCHEMA,
-            "method": self.method,
-            "units": self.units,
-            "seconds": self.seconds,
-            "compile_seconds": self.compile_seconds,
-            "unproved": self.unproved,
-            "interrupted": self.interrupted,
+            **told(self, "method", "units", "seconds", "compile_seconds", "unproved", "interrupted"),
             "bounds": [{"lower": finite_or_none(low), "upper": finite_or_none(high)} for low, high in pairs],
         }
 

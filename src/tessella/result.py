@@ -113,6 +113,17 @@ class Result(Shown):
         return json.dumps(self.to_dict())
 
 
+def told(answer: object, *names: str) -> dict[str, Any]:
+    """Some of what an answer says, by the names that it has for them.
+
+    Examples
+    --------
+    >>> told(Bound(7, Side.EXACT), "value", "side", "maps")
+    {'value': 7, 'side': <Side.EXACT: 'exact'>, 'maps': 2.807354922057604}
+    """
+    return {name: getattr(answer, name) for name in names}
+
+
 def plain(value: Any) -> Any:
     """A value as JSON has it: text for words, lists for tuples, hexadecimal text for long integers, None for infinity.
 
@@ -421,6 +432,13 @@ def claims(bounds: Iterable[Bound]) -> list[dict[str, Any]]:
         {"claim": CLAIMS[one.side], "count": one.value, "maps": one.maps, "sure": one.sure, "method": str(one.method)}
         for one in bounds
     ]
+
+
+def claims_about(
+    bounds: Iterable[Bound], interval: tuple[float, float] | None, error: float | None, kind: str | None
+) -> list[dict[str, Any]]:
+    """The same where one of them is an estimate, with how sure it is: see `estimate_row`."""
+    return [estimate_row(row, interval, error, kind) for row in claims(bounds)]
 
 
 def interval_kind(interval: tuple[float, float] | None, lower: int, upper: int | None) -> str | None:

@@ -8,14 +8,14 @@ import csv
 import math
 import os
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, astuple, dataclass, fields
+from collections.abc import Callable
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, Self, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy.typing as npt
 
-from tessella.answer import made
+from tessella.answer import Noted
 from tessella.door import DomainLike, enter
 from tessella.errors import FileError, MissingPackage, OptionError, TessellaError
 from tessella.estimating.estimate import estimate
@@ -26,12 +26,12 @@ from tessella.methods import Method
 from tessella.nearby.following import Near, look_near
 from tessella.network import Network
 from tessella.options import check_whole
-from tessella.result import SCHEMA, Counted, Result, Shown, check_schema, format_count, from_text, maps
+from tessella.result import Counted, Shown, format_count, maps
 from tessella.stability import stability_to_go_on_with
 
 
 @dataclass(frozen=True, slots=True)
-class Record(Result):
+class Record(Noted):
     """What was found at the end of one epoch.
 
     Parameters
@@ -87,26 +87,8 @@ class Record(Result):
         number = f"exactly {format_count(self.exact)}" if self.exact is not None else f"about 2^{self.maps:.2f}"
         return f"Record(epoch {self.epoch}: {number} regions, {self.unstable} units unstable, {self.seconds:.2f} s)"
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row."""
-        return [asdict(self)]
-
     def _title(self) -> str:
         return f"Regions after epoch {self.epoch}"
-
-    def _record(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **asdict(self)}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        check_schema(record, "a Record")
-        return made(cls, record, "a Record")
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        return cls.from_dict(from_text(text, "a Record"))
 
 
 @runtime_checkable

@@ -17,14 +17,14 @@ from tessella.result import (
     Bound,
     Side,
     Status,
-    claims,
-    estimate_row,
+    claims_about,
     format_confidence,
     format_count,
     format_estimate,
     format_number,
     interval_kind,
     maps,
+    told,
 )
 from tessella.stability import Stability
 
@@ -55,7 +55,7 @@ class Step:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {"name": self.name, "why": self.why, "found": self.found, "seconds": self.seconds}
+        return {**told(self, "name", "why", "found", "seconds")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +234,7 @@ class Analysis(Answer):
 
     def rows(self) -> list[dict[str, Any]]:
         """The bracket as a table, from the lowest claim to the highest."""
-        kind = self.maps_interval_kind
-        return [estimate_row(row, self.maps_interval, self.relative_error, kind) for row in claims(self.bounds)]
+        return claims_about(self.bounds, self.maps_interval, self.relative_error, self.maps_interval_kind)
 
     def _title(self) -> str:
         return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.seconds:.1f} s"
@@ -246,18 +245,11 @@ class Analysis(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
-            "exact": self.exact,
-            "proved_lower": self.proved_lower,
-            "probable_lower": self.probable_lower,
+            **told(self, "exact", "proved_lower", "probable_lower"),
             "confidence": self.probable_confidence,
             "asked_confidence": self.confidence,
             "estimate": self.mean,
-            "standard_error": self.standard_error,
-            "relative_error": self.relative_error,
-            "maps_interval": self.maps_interval,
-            "maps_interval_kind": self.maps_interval_kind,
-            "probable_upper": self.probable_upper,
-            "upper": self.upper,
+            **told(self, "standard_error", "relative_error", "maps_interval", "maps_interval_kind", "probable_upper", "upper"),
             "maps": {
                 "proved_lower": maps(self.proved_lower),
                 "probable_lower": maps(self.probable_lower),
@@ -271,10 +263,7 @@ class Analysis(Answer):
             "upper_bounds": part(self.upper_bounds, "stability"),
             "details": {"count": part(self.count), "estimate": part(self.estimate), "mipbound": part(self.mipbound)},
             "steps": [step.to_dict() for step in self.steps],
-            "choices": self.choices,
-            "status": self.status,
-            "seconds": self.seconds,
-            "compile_seconds": self.compile_seconds,
+            **told(self, "choices", "status", "seconds", "compile_seconds"),
         }
 
     @classmethod

@@ -4,16 +4,14 @@ import os
 import re
 import subprocess  # noqa: S404  runs the checker, and nothing else
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Self
 
 from tessella import options
-from tessella.answer import made
+from tessella.answer import Noted
 from tessella.errors import FileMissing
-from tessella.result import SCHEMA, Result, check_schema, format_duration, from_text
+from tessella.result import format_duration
 
 CHECKER = Path(__file__).with_name("verify.py")
 """The checker: one file that needs Python's standard library alone."""
@@ -22,7 +20,7 @@ _ACCEPTED = re.compile(r"verified: (\d+) bounds, (\d+) regions in (?:all|(\d+) p
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Result):
+class Verdict(Noted):
     """What the checker says of a certificate.
 
     Parameters
@@ -54,30 +52,12 @@ class Verdict(Result):
     fingerprint: str = ""
     seconds: float = 0.0
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row: the verdict."""
-        return [{field.name: getattr(self, field.name) for field in fields(self)}]
-
     def __repr__(self) -> str:
         """One line a person can read."""
         return f"Verdict({self.path}: {self.said}, {format_duration(self.seconds)})"
 
     def _title(self) -> str:
         return f"Certificate {self.path}: {'verified' if self.accepted else 'refused'}"
-
-    def _record(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, **self.rows()[0]}
-
-    @classmethod
-    def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` wrote."""
-        check_schema(record, "a Verdict")
-        return made(cls, record, "a Verdict")
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Read what `to_json` wrote."""
-        return cls.from_dict(from_text(text, "a Verdict"))
 
 
 def verify(path: str | os.PathLike[str], *, workers: int = 1) -> Verdict:

@@ -13,6 +13,7 @@ from tessella.domain import Domain
 from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.options import check_whole
+from tessella.result import told
 
 _ENTRIES = 20_000_000  # numbers of one batch of points
 
@@ -161,14 +162,8 @@ class Compression(Answer):
             "counted": self.original.counted,
             "smaller": named(self.network),
             "removed": [{name: getattr(one, name) for name in (*_COLUMNS, "gone")} for one in self.removed],
-            "constant_outputs": self.constant_outputs,
-            "error": self.error,
-            "difference": self.difference,
-            "points": self.points,
-            "guarantee": self.guarantee,
-            "method": self.method,
-            "seconds": self.seconds,
-            "interrupted": self.interrupted,
+            **told(self, "constant_outputs", "error", "difference", "points", "guarantee", "method", "seconds"),
+            **told(self, "interrupted"),
         }
 
     @classmethod

@@ -22,7 +22,7 @@ from tessella.parallel import Workforce, say_lost
 from tessella.partition.local import LocalBound
 from tessella.partition.tree import Node, Tree
 from tessella.progress import with_bar
-from tessella.result import Bound, Side, Status, claims, format_count, format_number, maps
+from tessella.result import Bound, Side, Status, claims, format_count, format_number, maps, told
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
 from tessella.upper.empirical import empirical
@@ -160,19 +160,9 @@ class Count(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
-            "lower": self.lower,
-            "upper": self.upper,
-            "exact": self.exact,
-            "proved": self.proved,
-            "maps": self.maps,
+            **told(self, "lower", "upper", "exact", "proved", "maps"),
             "counted": self.network.counted,
-            "method": self.method,
-            "status": self.status,
-            "share": self.share,
-            "borderline": self.borderline,
-            "tests": self.tests,
-            "seconds": self.seconds,
-            "compile_seconds": self.compile_seconds,
+            **told(self, "method", "status", "share", "borderline", "tests", "seconds", "compile_seconds"),
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
 

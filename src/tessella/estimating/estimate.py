@@ -32,14 +32,14 @@ from tessella.result import (
     Bound,
     Side,
     Status,
-    claims,
-    estimate_row,
+    claims_about,
     format_confidence,
     format_count,
     format_estimate,
     format_share,
     interval_kind,
     maps,
+    told,
 )
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
@@ -220,8 +220,7 @@ class Estimate(Answer):
 
     def rows(self) -> list[dict[str, Any]]:
         """What the count is at least, and about, with its standard error; or exactly."""
-        kind = self.maps_interval_kind
-        return [estimate_row(row, self.maps_interval, self.relative_error, kind) for row in claims(self.bounds)]
+        return claims_about(self.bounds, self.maps_interval, self.relative_error, self.maps_interval_kind)
 
     def _title(self) -> str:
         return f"Regions of {self.network.shape} on {self.domain.describe()}, {self.probes:,} probes, {self.seconds:.2f} s"
@@ -235,26 +234,10 @@ class Estimate(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
-            "mean": self.mean,
-            "maps": self.maps,
-            "maps_interval": self.maps_interval,
-            "maps_interval_kind": self.maps_interval_kind,
-            "method": self.method,
-            "standard_error": self.standard_error,
-            "relative_error": self.relative_error,
-            "lower": self.lower,
-            "confidence": self.confidence,
-            "upper": self.upper,
-            "upper_confidence": self.upper_confidence,
-            "markov": self.markov,
-            "exact": self.exact,
+            **told(self, "mean", "maps", "maps_interval", "maps_interval_kind", "method", "standard_error"),
+            **told(self, "relative_error", "lower", "confidence", "upper", "upper_confidence", "markov", "exact"),
             "counted": self.network.counted,
-            "probes": self.probes,
-            "thin": self.thin,
-            "undecided": self.undecided,
-            "status": self.status,
-            "seconds": self.seconds,
-            "compile_seconds": self.compile_seconds,
+            **told(self, "probes", "thin", "undecided", "status", "seconds", "compile_seconds"),
             "bounds": [bound.to_dict() for bound in self.bounds],
         }
 

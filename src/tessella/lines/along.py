@@ -17,7 +17,7 @@ from tessella.lines.settle import Break, Settled, Settling
 from tessella.lines.walk import Walk
 from tessella.network import Floats, Mask, Network, frozen_floats
 from tessella.progress import with_bar
-from tessella.result import Status, format_count
+from tessella.result import Status, format_count, told
 
 _WHO = "a walk along a path"
 _HASHES = 2  # numbers per unit that tell patterns apart before they are compared
@@ -167,11 +167,7 @@ class Along(Answer):
             **past(self.network, None),
             "counted": self.network.counted,
             "path": self.path.tolist(),
-            "regions": self.regions,
-            "lower": self.lower,
-            "upper": self.upper,
-            "seen": self.seen,
-            "distinct": self.distinct,
+            **told(self, "regions", "lower", "upper", "seen", "distinct"),
             "breaks": self.breaks.tolist(),
             "margins": self.margins.tolist(),
             "starts": self.starts.tolist(),
@@ -181,9 +177,7 @@ class Along(Answer):
             "active": bits(self.active),
             "sure": bits(self.sure),
             "first": bits(self.first),
-            "reached": self.reached,
-            "status": self.status,
-            "seconds": self.seconds,
+            **told(self, "reached", "status", "seconds"),
         }
 
     @classmethod

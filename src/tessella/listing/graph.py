@@ -22,7 +22,7 @@ from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
 from tessella.options import check_progress, check_seconds, check_whole
 from tessella.progress import found_so_far, with_bar
-from tessella.result import Status, finite_or_none
+from tessella.result import Status, finite_or_none, told
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
 _LINES = 1000  # of a file, written at once
@@ -198,9 +198,7 @@ class Graph(Answer):
             "edges": self.edges.tolist(),
             "units": self.units,
             "undecided": self.undecided.tolist(),
-            "complete": self.complete,
-            "status": self.status,
-            "seconds": self.seconds,
+            **told(self, "complete", "status", "seconds"),
         }
 
     @classmethod

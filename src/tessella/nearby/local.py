@@ -28,7 +28,7 @@ from tessella.nearby.walls import NORMS, distances
 from tessella.network import Floats, Network, frozen_floats
 from tessella.parallel import run, worker_count
 from tessella.progress import with_bar
-from tessella.result import Status, format_count
+from tessella.result import Status, format_count, told
 from tessella.seeds import generator
 from tessella.stability import Stability, stability
 from tessella.upper.configuration import configuration, stages
@@ -140,15 +140,10 @@ class Local(Answer):
             "radius": self.radius,
             "norm": self.norm,
             "basis": None if self.basis is None else self.basis.tolist(),
-            "counts": self.counts,
-            "lower": self.lower,
-            "upper": self.upper,
+            **told(self, "counts", "lower", "upper"),
             "distances": self.distances.tolist(),
             "walls": self.walls.tolist(),
-            "units_lower": self.units_lower,
-            "units_upper": self.units_upper,
-            "status": self.status,
-            "seconds": self.seconds,
+            **told(self, "units_lower", "units_upper", "status", "seconds"),
         }
 
     @classmethod

@@ -9,17 +9,7 @@ from tessella.answer import Answer, past, read_domain, read_network
 from tessella.domain import Domain
 from tessella.network import Network
 from tessella.probable.probability import feasible_after, probabilities
-from tessella.result import (
-    SCHEMA,
-    Bound,
-    Counted,
-    Side,
-    Status,
-    claims,
-    format_confidence,
-    format_number,
-    maps,
-)
+from tessella.result import SCHEMA, Bound, Counted, Side, Status, claims, format_confidence, format_number, maps, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,26 +167,10 @@ class MIPBound(Answer):
         own = {"schema": SCHEMA, "tessella": __version__, "model": self.subject.name}
         return {
             **(own if network is None else past(network, domain)),
-            "lower": self.lower,
-            "least": self.least,
-            "maps": self.maps,
-            "confidence": self.confidence,
-            "probability": self.probability,
+            **told(self, "lower", "least", "maps", "confidence", "probability"),
             "counted": self.subject.counted,
             "variables": self.subject.variables,
-            "parity_size": self.parity_size,
-            "repetitions": self.repetitions,
-            "draws": self.draws,
-            "feasible_after": self.feasible_after,
-            "probabilities": self.probabilities,
-            "empirical": self.empirical,
-            "approximation": self.approximation,
-            "method": self.method,
-            "epsilon": self.epsilon,
-            "unconfirmed": self.unconfirmed,
-            "given_up": self.given_up,
-            "seed": self.seed,
-            "status": self.status,
-            "seconds": self.seconds,
-            "compile_seconds": self.compile_seconds,
+            **told(self, "parity_size", "repetitions", "draws", "feasible_after", "probabilities", "empirical"),
+            **told(self, "approximation", "method", "epsilon", "unconfirmed", "given_up", "seed", "status", "seconds"),
+            **told(self, "compile_seconds"),
         }

@@ -13,7 +13,7 @@ from tessella.domain import Domain
 from tessella.errors import OptionError
 from tessella.network import Floats, Network
 from tessella.options import check_probability
-from tessella.result import SCHEMA, Result, Status, finite_or_none, format_confidence
+from tessella.result import SCHEMA, Result, Status, finite_or_none, format_confidence, told
 from tessella.summarising.intervals import Interval, band, mean_interval, quantile_interval, share_interval
 from tessella.summarising.statistics import CHANGES, Statistic
 
@@ -202,12 +202,7 @@ class Distribution(Result):
         row = self.rows()[0]
         return {
             "schema": SCHEMA,
-            "name": self.name,
-            "how": self.how,
-            "least": self.least,
-            "most": self.most,
-            "chance": self.chance,
-            "points": self.points,
+            **told(self, "name", "how", "least", "most", "chance", "points"),
             **{name: row[name] for name in ("mean", "mean_low", "mean_high", "median", "smallest", "largest")},
             "values": finite_or_none(self.values.tolist()),  # a radius may be infinite
         }
