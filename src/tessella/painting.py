@@ -135,18 +135,7 @@ def graph(axes: Axes, found: Polygons, output: int | None) -> None:
     inputs = np.tile(box.lower, (len(places), 1))
     inputs[:, box.free] = places[:, None]
     values = found.network(inputs)
-    outputs = range(values.shape[1]) if output is None else [output]
-    few = len(outputs) <= _MANY_LINES
-    for number in outputs:
-        axes.plot(
-            places,
-            values[:, number],
-            color=_LAYERS[number % len(_LAYERS)] if few else INK,
-            linewidth=1.4 if few else 0.7,
-            marker="o" if len(places) <= 200 else "",
-            markersize=3.0,
-            label=f"output {number}" if few and len(outputs) > 1 else f"_output {number}",
-        )
+    _lines(axes, places, values, output, marker="o" if len(places) <= 200 else "", markersize=3.0)
     from matplotlib.collections import PolyCollection  # noqa: PLC0415
 
     low, high = -0.02, 0.03  # parts of the height of the axes
@@ -172,21 +161,21 @@ def curves(axes: Axes, found: Along, output: int | None) -> None:
     places = np.unique(np.concatenate([np.arange(len(found.path)), found.breaks]))
     places = places[places <= found.reached]
     values = found.network(found.points(places))
-    outputs = range(values.shape[1]) if output is None else [output]
-    few = len(outputs) <= _MANY_LINES
-    for number in outputs:
-        axes.plot(
-            places,
-            values[:, number],
-            color=_LAYERS[number % len(_LAYERS)] if few and len(outputs) > 1 else INK,
-            linewidth=1.4 if few else 0.7,
-            label=f"output {number}" if few and len(outputs) > 1 else f"_output {number}",
-        )
+    _lines(axes, places, values, output, **({"color": INK} if output is not None or values.shape[1] == 1 else {}))
     for corner in range(1, len(found.path) - 1):
         axes.axvline(corner, color=INK, linewidth=0.5, alpha=0.35, zorder=0.5)
     axes.set_xlim(0.0, len(found.path) - 1.0)
     axes.set_ylabel("output")
     bare(axes, "top", "right")
+
+
+def _lines(axes: Axes, places: Floats, values: Floats, output: int | None, **style: Any) -> None:
+    """A line for each output, or for one; each in a colour of its own, with a name in the legend, if they are not too many."""
+    outputs = range(values.shape[1]) if output is None else [output]
+    few = len(outputs) <= _MANY_LINES
+    for number in outputs:
+        look = {"color": _LAYERS[number % len(_LAYERS)] if few else INK, "linewidth": 1.4 if few else 0.7, **style}
+        axes.plot(places, values[:, number], label=f"{'' if few and len(outputs) > 1 else '_'}output {number}", **look)
 
 
 def ticks(axes: Axes, found: Along) -> None:

@@ -14,17 +14,7 @@ from tessella.packages import keras_package, keras_quiet
 
 
 def make_model(layers: Sequence[Layer], *, dtype: object = "float64", input_shape: Sequence[int] | None = None) -> Any:
-    """A ``keras.Sequential`` that computes what layers do; it is run and compared first.
-
-    Parameters
-    ----------
-    layers
-        The layers.
-    dtype
-        ``"float64"``, or ``"float32"``.
-    input_shape
-        Shape of one input, without the batch axis.
-    """
+    """A ``keras.Sequential`` that computes what layers do; it is run and compared first.  Options are those of `tessella.exporters.onnx.write_onnx`."""
     keras = keras_package("a Keras model")
     kind = precision(dtype)
     shape = fitting_shape(input_shape, layers[0].inputs)

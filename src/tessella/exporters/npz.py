@@ -16,15 +16,7 @@ SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def write_npz(layers: Sequence[Layer], path: str | os.PathLike[str]) -> None:
-    """Write layers to an ``.npz`` file that `tessella.load` reads back as an equal network.
-
-    Parameters
-    ----------
-    layers
-        The layers.
-    path
-        The file, under exactly this name; an existing one is replaced.
-    """
+    """Write layers to an ``.npz`` file that `tessella.load` reads back as an equal network; an existing file is replaced."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for number, layer in enumerate(layers):
         weight = layer.weight

@@ -11,17 +11,7 @@ from tessella.packages import torch_package
 
 
 def make_module(layers: Sequence[Layer], *, dtype: object = "float64", input_shape: Sequence[int] | None = None) -> Any:
-    """A ``torch.nn.Sequential`` that computes what layers do; it is run and compared first.
-
-    Parameters
-    ----------
-    layers
-        The layers.
-    dtype
-        ``"float64"``, or ``"float32"``.
-    input_shape
-        Shape of one input, without the batch axis.
-    """
+    """A ``torch.nn.Sequential`` that computes what layers do; it is run and compared first.  Options are those of `tessella.exporters.onnx.write_onnx`."""
     torch = torch_package("a PyTorch module")
     shape = fitting_shape(input_shape, layers[0].inputs)
     plain = plain_layers(layers, precision(dtype))

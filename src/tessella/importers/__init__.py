@@ -92,12 +92,7 @@ def load_domains(path: str | os.PathLike[str]) -> tuple[Domain, ...]:
 
 
 def load_domain(path: str | os.PathLike[str]) -> Domain:
-    """Read the inputs of a VNN-LIB property that has just one box or polytope.
-
-    Parameters
-    ----------
-    path
-        A ``.vnnlib`` file, or a gzipped one.
+    """Read the inputs of a VNN-LIB property that has just one box or polytope; see `load_domains`.
 
     Examples
     --------

@@ -6,19 +6,10 @@ from typing import Any
 import numpy as np
 
 from tessella.errors import UnsupportedModel, UnsupportedOperator
+from tessella.importers import operators
 from tessella.importers.activations import largest_along
 from tessella.importers.keras_calls import LAYERS, Context, activate
-from tessella.importers.linear_maps import check_size, interpolation, sparse
-from tessella.importers.operators import (
-    Window,
-    along_axes,
-    convolve,
-    convolve_transposed,
-    per_channel,
-    pool_average,
-    pool_maximum,
-    same_pads,
-)
+from tessella.importers.linear_maps import Window, check_size, interpolation, sparse
 from tessella.importers.trace import Tensor
 from tessella.network import Floats
 
@@ -46,12 +37,12 @@ def _convolved(context: Context, layer: Any, tensor: Tensor, weight: Floats, gro
         msg = f"it has a kernel over {len(kernel)} axes and reads a tensor of shape {tensor.shape}"
         raise UnsupportedModel(msg)
     if layer.padding == "same":
-        pads = same_pads(spatial, kernel, strides, dilations)
+        pads = operators.same_pads(spatial, kernel, strides, dilations)
     elif layer.padding == "causal":
         pads = [(dilation * (places - 1), 0) for dilation, places in zip(dilations, kernel, strict=True)]
     else:
         pads = [(0, 0)] * len(kernel)
-    return convolve(context.trace, first, weight, None, Window(strides, pads, dilations), groups)
+    return operators.convolve(context.trace, first, weight, None, Window(strides, pads, dilations), groups)
 
 
 def _transposed(context: Context, layer: Any, tensor: Tensor) -> Tensor:
@@ -66,7 +57,9 @@ def _transposed(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     ]
     pads, more = [(before, max(after, 0)) for before, after in crops], [max(-after, 0) for _, after in crops]
     return _finished(
-        context, layer, convolve_transposed(context.trace, first, weight, None, Window(strides, pads, dilations), 1, more)
+        context,
+        layer,
+        operators.convolve_transposed(context.trace, first, weight, None, Window(strides, pads, dilations), 1, more),
     )
 
 
@@ -82,7 +75,7 @@ def _crop(places: int, stride: int, padding: str, extra: int | None) -> tuple[in
 def _finished(context: Context, layer: Any, first: Tensor) -> Tensor:
     """Add the bias, put the channels back in their place, and activate."""
     if layer.bias is not None:
-        first = per_channel(first, None, context.numbers(layer.bias))
+        first = operators.per_channel(first, None, context.numbers(layer.bias))
     return activate(context, _from_first(layer, first), layer.activation)
 
 
@@ -107,7 +100,7 @@ def _separable(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     weight = np.moveaxis(context.numbers(layer.pointwise_kernel), (-1, -2), (0, 1))
     ones = [1] * (weight.ndim - 2)
     window = Window(ones, [(0, 0)] * len(ones), ones)
-    return _finished(context, layer, convolve(context.trace, middle, weight, None, window, 1))
+    return _finished(context, layer, operators.convolve(context.trace, middle, weight, None, window, 1))
 
 
 def _average_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
@@ -115,20 +108,22 @@ def _average_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     size, strides = layer.pool_size, layer.strides
     ones, pads = [1] * len(size), [(0, 0)] * len(size)
     if layer.padding == "same":
-        pads = same_pads(first.shape[2:], size, strides, ones)
+        pads = operators.same_pads(first.shape[2:], size, strides, ones)
     if context.keras.config.backend() == "torch" and any(before != after for before, after in pads):
         # on torch Keras repeats the border instead of leaving the padding out of the average
         widths = [(0, 0), (0, 0), *pads]
         check_size(prod(length + sum(pair) for length, pair in zip(first.shape, widths, strict=True)), "a padded tensor")
         first, pads = first.take(np.pad(first.indices(), widths, mode="edge")), [(0, 0)] * len(size)
-    return _from_first(layer, pool_average(context.trace, first, size, Window(strides, pads, ones), count_padding=False))
+    return _from_first(
+        layer, operators.pool_average(context.trace, first, size, Window(strides, pads, ones), count_padding=False)
+    )
 
 
 def _max_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     first = _to_first(layer, tensor)
     size, ones = layer.pool_size, [1] * len(layer.pool_size)
-    pads = same_pads(first.shape[2:], size, layer.strides, ones) if layer.padding == "same" else [(0, 0)] * len(size)
-    return _from_first(layer, pool_maximum(context.trace, first, size, Window(layer.strides, pads, ones)))
+    pads = operators.same_pads(first.shape[2:], size, layer.strides, ones) if layer.padding == "same" else [(0, 0)] * len(size)
+    return _from_first(layer, operators.pool_maximum(context.trace, first, size, Window(layer.strides, pads, ones)))
 
 
 def _adaptive(layer: Any, first: Tensor) -> tuple[list[int], Window]:
@@ -143,12 +138,12 @@ def _adaptive(layer: Any, first: Tensor) -> tuple[list[int], Window]:
 
 def _adaptive_max_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     first = _to_first(layer, tensor)
-    return _from_first(layer, pool_maximum(context.trace, first, *_adaptive(layer, first)))
+    return _from_first(layer, operators.pool_maximum(context.trace, first, *_adaptive(layer, first)))
 
 
 def _adaptive_average_pooling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
     first = _to_first(layer, tensor)
-    return _from_first(layer, pool_average(context.trace, first, *_adaptive(layer, first), count_padding=False))
+    return _from_first(layer, operators.pool_average(context.trace, first, *_adaptive(layer, first), count_padding=False))
 
 
 def _spatial(layer: Any, rank: int) -> list[int]:
@@ -177,7 +172,7 @@ def _up_sampling(context: Context, layer: Any, tensor: Tensor) -> Tensor:
         axis: interpolation(tensor.shape[axis], (np.arange(tensor.shape[axis] * factor) + 0.5) / factor - 0.5)
         for axis, factor in zip(axes, factors, strict=True)
     }
-    return along_axes(context.trace, tensor, maps)
+    return operators.along_axes(context.trace, tensor, maps)
 
 
 def _global_average_pooling(_context: Context, layer: Any, tensor: Tensor) -> Tensor:

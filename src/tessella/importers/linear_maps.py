@@ -1,6 +1,7 @@
 """The linear operators of neural networks as sparse matrices on flattened tensors (row-major)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from math import prod
 from typing import Any
@@ -91,14 +92,17 @@ def stacked(blocks: Sequence[Sequence[Sparse | None]], heights: Sequence[int], w
     return _scipy().vstack(bands, format="csr") if len(bands) > 1 else bands[0]
 
 
-def windows(  # noqa: PLR0913  as many as the operator has
-    spatial: Sequence[int],
-    kernel: Sequence[int],
-    *,
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-    ceil_mode: bool = False,
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How a convolution or pooling slides; one entry per spatial axis."""
+
+    strides: Sequence[int]
+    pads: Sequence[tuple[int, int]]  # before and after
+    dilations: Sequence[int]
+
+
+def windows(
+    spatial: Sequence[int], kernel: Sequence[int], window: Window, *, ceil_mode: bool = False
 ) -> tuple[Ints, tuple[int, ...]]:
     """Where a sliding window reads.
 
@@ -110,7 +114,7 @@ def windows(  # noqa: PLR0913  as many as the operator has
     shape
         The number of positions along each axis.
     """
-    rank = len(spatial)
+    rank, strides, pads, dilations = len(spatial), window.strides, window.pads, window.dilations
     if not (len(kernel) == len(strides) == len(pads) == len(dilations) == rank):
         msg = f"a window over {rank} axes has kernel {tuple(kernel)}, strides {tuple(strides)}, pads {tuple(pads)}, dilations {tuple(dilations)}"
         raise UnsupportedModel(msg)
@@ -144,15 +148,7 @@ def _outer(left: Ints, right: Ints) -> Ints:
     return total.reshape(left.shape[0] * right.shape[0], left.shape[1] * right.shape[1])
 
 
-def convolution(  # noqa: PLR0913  as many as the operator has
-    shape: tuple[int, ...],
-    weight: Floats,
-    *,
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-    groups: int,
-) -> tuple[Sparse, tuple[int, ...]]:
+def convolution(shape: tuple[int, ...], weight: Floats, window: Window, groups: int) -> tuple[Sparse, tuple[int, ...]]:
     """A convolution of any rank, channels first.
 
     Parameters
@@ -161,8 +157,8 @@ def convolution(  # noqa: PLR0913  as many as the operator has
         Channels and spatial sizes of one input.
     weight
         Output channels, input channels per group, kernel sizes.
-    strides, pads, dilations, groups
-        As everywhere; pads are pairs (before, after) per axis.
+    window, groups
+        As everywhere.
 
     Returns
     -------
@@ -172,7 +168,7 @@ def convolution(  # noqa: PLR0913  as many as the operator has
     if groups < 1 or outputs % groups or shape[0] != per_group * groups:
         msg = f"a convolution with weights {weight.shape} and {groups} groups cannot read {shape[0]} channels"
         raise UnsupportedModel(msg)
-    index, positions = windows(shape[1:], kernel, strides=strides, pads=pads, dilations=dilations)
+    index, positions = windows(shape[1:], kernel, window)
     count, size = prod(positions), prod(shape[1:])
     check_size(count * weight.size, "a convolution's matrix", LARGEST_MATRIX)
     where, place = np.nonzero(index >= 0)
@@ -190,34 +186,16 @@ def convolution(  # noqa: PLR0913  as many as the operator has
     return compressed(data, reads, starts, (outputs * count, prod(shape))), (outputs, *positions)
 
 
-def transposed_convolution(  # noqa: PLR0913  as many as the operator has
-    shape: tuple[int, ...],
-    weight: Floats,
-    *,
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
-    groups: int,
-    extra: Sequence[int],
+def transposed_convolution(
+    shape: tuple[int, ...], weight: Floats, window: Window, groups: int, extra: Sequence[int]
 ) -> tuple[Sparse, tuple[int, ...]]:
-    """The transpose of a convolution of any rank, channels first.
+    """The transpose of a `convolution`, which reads this one's output.
 
-    Parameters
-    ----------
-    shape
-        Channels and spatial sizes of one input.
-    weight
-        Input channels, output channels per group, kernel sizes.
-    strides, pads, dilations, groups
-        Of the convolution that it transposes, which reads this one's output.
-    extra
-        How much larger the output is than the smallest that the convolution takes to this input ("output padding").
-
-    Returns
-    -------
-    The matrix, and the shape of its output (channels first).
+    Its weights are of input channels, output channels per group, and kernel sizes.  ``extra`` is how much larger the output is than the smallest that the convolution takes to
+    this input ("output padding").
     """
     inputs, per_group, *kernel = weight.shape
+    strides, pads, dilations = window.strides, window.pads, window.dilations
     if inputs != shape[0] or not len(kernel) == len(shape) - 1 == len(strides) == len(pads) == len(dilations) == len(extra):
         msg = f"a transposed convolution with weights {weight.shape} and strides {tuple(strides)} cannot read a tensor of shape {shape}"
         raise UnsupportedModel(msg)
@@ -232,7 +210,7 @@ def transposed_convolution(  # noqa: PLR0913  as many as the operator has
         msg = f"a transposed convolution of a tensor of shape {shape} would have the shape {outer}"
         raise UnsupportedModel(msg)
     check_size(prod(outer), "a tensor")
-    matrix, found = convolution(outer, weight, strides=strides, pads=pads, dilations=dilations, groups=groups)
+    matrix, found = convolution(outer, weight, window, groups)
     if found != shape:  # what is extra may hold further positions
         kept = np.arange(prod(found)).reshape(found)[tuple(slice(size) for size in shape)]
         matrix = matrix[kept.ravel()]
@@ -259,10 +237,8 @@ def interpolation(size: int, places: Floats) -> Sparse:
 def average_pool(  # noqa: PLR0913  as many as the operator has
     shape: tuple[int, ...],
     kernel: Sequence[int],
+    window: Window,
     *,
-    strides: Sequence[int],
-    pads: Sequence[tuple[int, int]],
-    dilations: Sequence[int],
     count_padding: bool,
     ceil_mode: bool = False,
     divisor: int | None = None,
@@ -273,7 +249,7 @@ def average_pool(  # noqa: PLR0913  as many as the operator has
     ----------
     shape
         Channels and spatial sizes of one input.
-    kernel, strides, pads, dilations, ceil_mode
+    kernel, window, ceil_mode
         The window.
     count_padding
         Whether padded zeros count in the average.
@@ -284,7 +260,7 @@ def average_pool(  # noqa: PLR0913  as many as the operator has
     -------
     The matrix, and the shape of its output (channels first).
     """
-    index, positions = windows(shape[1:], kernel, strides=strides, pads=pads, dilations=dilations, ceil_mode=ceil_mode)
+    index, positions = windows(shape[1:], kernel, window, ceil_mode=ceil_mode)
     counted = (index >= -1 if count_padding else index >= 0).sum(axis=1)
     if (counted == 0).any():
         msg = "an average pooling has a window that lies in the padding alone; its average is not defined"

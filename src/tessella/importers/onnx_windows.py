@@ -5,19 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tessella.errors import UnsupportedModel, UnsupportedOperator
+from tessella.importers import operators
 from tessella.importers.activations import largest_along
-from tessella.importers.linear_maps import interpolation
+from tessella.importers.linear_maps import Window, interpolation
 from tessella.importers.onnx_node import Node, Value, checked_axes, operator
-from tessella.importers.operators import (
-    Window,
-    along_axes,
-    batch_norm,
-    convolve,
-    convolve_transposed,
-    pool_average,
-    pool_maximum,
-    same_pads,
-)
 from tessella.network import Floats
 
 _AFTER_FIRST = slice(1, None)
@@ -33,7 +24,7 @@ def _window(node: Node, spatial: Sequence[int], kernel: Sequence[int]) -> Window
         msg = f"has a kernel of shape {tuple(kernel)}, strides {strides}, dilations {dilations}, kernel_shape {given} for {len(spatial)} axes"
         raise UnsupportedModel(msg)
     if mode in {"SAME_UPPER", "SAME_LOWER"}:
-        pads = same_pads(spatial, kernel, strides, dilations)
+        pads = operators.same_pads(spatial, kernel, strides, dilations)
         pads = [(after, before) for before, after in pads] if mode == "SAME_LOWER" else pads
     else:
         pads = [(0, 0)] * rank if mode == "VALID" else _pads(node, rank)
@@ -52,7 +43,7 @@ def _pads(node: Node, rank: int) -> list[tuple[int, int]]:
 def _conv(node: Node) -> Sequence[Value]:
     tensor, weight = node.tensor(), node.constant(1)
     window = _window(node, tensor.shape[2:], weight.shape[2:])
-    return [convolve(node.trace, tensor, weight, _bias(node), window, node.attribute("group", 1))]
+    return [operators.convolve(node.trace, tensor, weight, _bias(node), window, node.attribute("group", 1))]
 
 
 def _bias(node: Node) -> Floats | None:
@@ -79,13 +70,13 @@ def _conv_transposed(node: Node) -> Sequence[Value]:
             total = max(stride * (size - 1) + more + dilation * (places - 1) + 1 - target, 0)
             pads.append((total // 2, total - total // 2) if mode == "SAME_UPPER" else (total - total // 2, total // 2))
     window = Window(strides, pads, dilations)
-    return [convolve_transposed(node.trace, tensor, weight, _bias(node), window, node.attribute("group", 1), extra)]
+    return [operators.convolve_transposed(node.trace, tensor, weight, _bias(node), window, node.attribute("group", 1), extra)]
 
 
 @operator("AveragePool")
 def _average_pool(node: Node) -> Sequence[Value]:
     tensor, kernel = node.tensor(), node.attribute("kernel_shape", [])
-    result = pool_average(
+    result = operators.pool_average(
         node.trace,
         tensor,
         kernel,
@@ -100,7 +91,7 @@ def _average_pool(node: Node) -> Sequence[Value]:
 def _max_pool(node: Node) -> Sequence[Value]:
     tensor, kernel = node.tensor(), node.attribute("kernel_shape", [])
     window = _window(node, tensor.shape[2:], kernel)
-    return [pool_maximum(node.trace, tensor, kernel, window, ceil_mode=bool(node.attribute("ceil_mode", 0)))]
+    return [operators.pool_maximum(node.trace, tensor, kernel, window, ceil_mode=bool(node.attribute("ceil_mode", 0)))]
 
 
 @operator("GlobalAveragePool")
@@ -127,7 +118,7 @@ def _batch_normalization(node: Node) -> Sequence[Value]:
         msg = "is in training mode; export the model in evaluation mode"
         raise UnsupportedOperator(msg)
     scale, offset, mean, variance = (node.constant(position) for position in range(1, 5))
-    return [batch_norm(node.tensor(), scale, offset, mean, variance, node.attribute("epsilon", 1e-5))]
+    return [operators.batch_norm(node.tensor(), scale, offset, mean, variance, node.attribute("epsilon", 1e-5))]
 
 
 @operator("Resize", "Upsample", constants=_AFTER_FIRST)
@@ -143,7 +134,7 @@ def _resize(node: Node) -> Sequence[Value]:
         for axis, (size, new, scale) in enumerate(zip(tensor.shape, sizes, scales, strict=True))
         if (size, scale) != (new, 1.0)
     }
-    return [along_axes(node.trace, tensor, maps) if maps else tensor]
+    return [operators.along_axes(node.trace, tensor, maps) if maps else tensor]
 
 
 def _new_sizes(node: Node) -> tuple[list[int], list[float]]:

@@ -1,7 +1,6 @@
 """Operators that several formats share, on traced tensors (channels first, with a batch axis)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -10,6 +9,7 @@ from tessella.errors import UnsupportedModel
 from tessella.importers.activations import largest
 from tessella.importers.linear_maps import (
     LARGEST_MATRIX,
+    Window,
     average_pool,
     check_size,
     convolution,
@@ -20,15 +20,6 @@ from tessella.importers.linear_maps import (
 )
 from tessella.importers.trace import Tensor, Trace
 from tessella.network import Floats, Sparse
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How a convolution or pooling slides; one entry per spatial axis."""
-
-    strides: Sequence[int]
-    pads: Sequence[tuple[int, int]]
-    dilations: Sequence[int]
 
 
 def same_pads(
@@ -50,9 +41,7 @@ def convolve(  # noqa: PLR0913, PLR0917  as many as the operator has
     if weight.ndim < 3 or len(tensor.shape) != weight.ndim:
         msg = f"a convolution with weights of shape {weight.shape} cannot read a tensor of shape {tensor.shape}"
         raise UnsupportedModel(msg)
-    matrix, shape = convolution(
-        tensor.shape[1:], weight, strides=window.strides, pads=window.pads, dilations=window.dilations, groups=groups
-    )
+    matrix, shape = convolution(tensor.shape[1:], weight, window, groups)
     result = _per_example(trace, tensor, matrix, shape)
     return result if bias is None else per_channel(result, None, bias)
 
@@ -65,15 +54,7 @@ def convolve_transposed(  # noqa: PLR0913, PLR0917  as many as the operator has
     The output is larger by `extra`, per spatial axis, than the smallest one that fits ("output padding").
     """
     weight = np.asarray(weight, dtype=np.float64)
-    matrix, shape = transposed_convolution(
-        tensor.shape[1:],
-        weight,
-        strides=window.strides,
-        pads=window.pads,
-        dilations=window.dilations,
-        groups=groups,
-        extra=extra,
-    )
+    matrix, shape = transposed_convolution(tensor.shape[1:], weight, window, groups, extra)
     result = _per_example(trace, tensor, matrix, shape)
     return result if bias is None else per_channel(result, None, bias)
 
@@ -104,9 +85,7 @@ def pool_average(  # noqa: PLR0913  as many as the operator has
     matrix, shape = average_pool(
         tensor.shape[1:],
         kernel,
-        strides=window.strides,
-        pads=window.pads,
-        dilations=window.dilations,
+        window,
         count_padding=count_padding,
         ceil_mode=ceil_mode,
         divisor=divisor,
@@ -120,9 +99,7 @@ def pool_maximum(trace: Trace, tensor: Tensor, kernel: Sequence[int], window: Wi
         msg = f"a pooling over {len(kernel)} axes cannot read a tensor of shape {tensor.shape}"
         raise UnsupportedModel(msg)
     batch, channels, *spatial = tensor.shape
-    index, positions = windows(
-        spatial, kernel, strides=window.strides, pads=window.pads, dilations=window.dilations, ceil_mode=ceil_mode
-    )
+    index, positions = windows(spatial, kernel, window, ceil_mode=ceil_mode)
     check_size(batch * channels * index.size, "a max pooling's windows")
     offsets = np.arange(batch * channels)[:, None, None] * prod(spatial)
     groups = np.where(index >= 0, index + offsets, -1)

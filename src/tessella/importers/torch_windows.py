@@ -6,17 +6,8 @@ from typing import Any
 import numpy as np
 
 from tessella.errors import UnsupportedModel
-from tessella.importers.linear_maps import check_size, interpolation
-from tessella.importers.operators import (
-    Window,
-    along_axes,
-    batch_norm,
-    convolve,
-    convolve_transposed,
-    pool_average,
-    pool_maximum,
-    same_pads,
-)
+from tessella.importers import operators
+from tessella.importers.linear_maps import Window, check_size, interpolation
 from tessella.importers.torch_call import Call, Handler
 from tessella.importers.trace import Ended, Tensor
 from tessella.network import Floats, Sparse
@@ -39,7 +30,7 @@ def _convolution(call: Call) -> Tensor:
 
     def handle(tensor: Tensor) -> Tensor:
         pads = _convolution_pads(call, tensor.shape[2:], weight.shape[2:], strides, dilations)
-        return convolve(call.trace, tensor, weight, bias, Window(strides, pads, dilations), int(call.given["groups"]))
+        return operators.convolve(call.trace, tensor, weight, bias, Window(strides, pads, dilations), int(call.given["groups"]))
 
     return _unbatched(call.tensor("input"), rank, handle)
 
@@ -52,7 +43,7 @@ def _transposed_convolution(call: Call) -> Tensor:
     extra, groups = call.integers("output_padding", rank), int(call.given["groups"])
 
     def handle(tensor: Tensor) -> Tensor:
-        return convolve_transposed(call.trace, tensor, weight, bias, window, groups, extra)
+        return operators.convolve_transposed(call.trace, tensor, weight, bias, window, groups, extra)
 
     return _unbatched(call.tensor("input"), rank, handle)
 
@@ -62,7 +53,7 @@ def _convolution_pads(
 ) -> list[tuple[int, int]]:
     padding = call.given["padding"]
     if padding == "same":
-        return same_pads(spatial, kernel, strides, dilations)
+        return operators.same_pads(spatial, kernel, strides, dilations)
     if padding == "valid":
         return [(0, 0)] * len(kernel)
     return [(pad, pad) for pad in call.integers("padding", len(kernel))]
@@ -75,7 +66,7 @@ def _average_pool(rank: int) -> Handler:
         window = Window(strides, [(pad, pad) for pad in call.integers("padding", rank)], [1] * rank)
 
         def handle(tensor: Tensor) -> Tensor:
-            return pool_average(
+            return operators.pool_average(
                 call.trace,
                 tensor,
                 kernel,
@@ -98,7 +89,7 @@ def _maximum_pool(rank: int) -> Handler:
         window = Window(strides, pads, call.integers("dilation", rank))
 
         def handle(tensor: Tensor) -> Tensor:
-            return pool_maximum(call.trace, tensor, kernel, window, ceil_mode=bool(call.given["ceil_mode"]))
+            return operators.pool_maximum(call.trace, tensor, kernel, window, ceil_mode=bool(call.given["ceil_mode"]))
 
         return _unbatched(call.tensor("self"), rank, handle)
 
@@ -125,11 +116,11 @@ def _adaptive_pool(rank: int, pool: Callable[[Call, Tensor, list[int], Window], 
 
 
 def _average(call: Call, tensor: Tensor, kernel: list[int], window: Window) -> Tensor:
-    return pool_average(call.trace, tensor, kernel, window, count_padding=True)
+    return operators.pool_average(call.trace, tensor, kernel, window, count_padding=True)
 
 
 def _largest(call: Call, tensor: Tensor, kernel: list[int], window: Window) -> Tensor:
-    return pool_maximum(call.trace, tensor, kernel, window)
+    return operators.pool_maximum(call.trace, tensor, kernel, window)
 
 
 def _with_places(handler: Handler) -> Handler:
@@ -161,7 +152,7 @@ def _resize_linear(rank: int) -> Handler:
             places = np.arange(int(count), dtype=np.float64)
             check_size(int(count) * 2, "an interpolation")
             maps[axis] = interpolation(size, _places(places, size, factor, corners=corners))
-        return along_axes(call.trace, tensor, maps)
+        return operators.along_axes(call.trace, tensor, maps)
 
     return handler
 
@@ -177,7 +168,7 @@ def _batch_norm(call: Call) -> Tensor:
     if call.given.get("training") or call.given.get("running_mean") is None or call.given.get("running_var") is None:
         msg = "a normalisation by the batch's own statistics is not piecewise linear; evaluate with running statistics"
         raise UnsupportedModel(msg)
-    return batch_norm(
+    return operators.batch_norm(
         call.tensor("input"),
         call.optional("weight"),
         call.optional("bias"),

@@ -77,16 +77,13 @@ def raghu_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
 def montufar_bound(network: Shape, widths: Sequence[int] | None = None) -> int:
     """Bound the regions with the narrowest layer so far as dimension.
 
-    Parameters
-    ----------
-    network, widths
-        As in `raghu_bound`.
+    It takes what `raghu_bound` takes, and is never larger.
 
     Examples
     --------
     >>> import tessella
-    >>> tessella.montufar_bound(2, [3, 3])
-    49
+    >>> tessella.montufar_bound(2, [3, 3]), tessella.raghu_bound(2, [3, 3])
+    (49, 56)
     """
     return montufar(*_shape(network, widths))
 
@@ -96,10 +93,7 @@ def configuration_bound(network: Shape, widths: Sequence[int] | None = None) -> 
 
     In time polynomial in the units: regions are grouped by the dimension that is left, layer by layer from the back.
 
-    Parameters
-    ----------
-    network, widths
-        As in `raghu_bound`.
+    It takes what `raghu_bound` takes.
 
     Examples
     --------
