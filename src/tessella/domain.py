@@ -381,15 +381,7 @@ def check_fit(network: object, domain: object) -> None:
 
 
 def check_bounded(domain: Domain, who: str) -> None:
-    """Raise if a domain is unbounded where that makes no sense.
-
-    Parameters
-    ----------
-    domain
-        The domain.
-    who
-        Needs a bounded one: ``"a slice"``.
-    """
+    """Raise if a domain is unbounded; ``who`` needs a bounded one, such as ``"a slice"``."""
     if not domain.bounded:
         msg = f"{who} needs a bounded domain, and this one is {domain.describe():.100}; give a box with finite ends, such as Box(-10, 10, dim={domain.dim}) (--box=-10,10 in a shell)"
         raise DomainError(msg)

@@ -21,11 +21,6 @@ _ADVICE = {
 def writing(path: str | os.PathLike[str]) -> Generator[BinaryIO]:
     """A file to write to; when all is written it takes its place, and until then what was there stays.
 
-    Parameters
-    ----------
-    path
-        Its place.
-
     Examples
     --------
     >>> from tempfile import TemporaryDirectory

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,17 @@ from tessella.errors import MissingPackage
 _VARIABLE, _BACKENDS = "KERAS_BACKEND", ("torch", "jax", "tensorflow")
 
 
-def torch_package(why: str) -> Any:
-    """PyTorch itself, or what to install.
-
-    Parameters
-    ----------
-    why
-        What needs it: ``"reading PyTorch models"``.
-    """
+def needed(module: str, otherwise: str) -> Any:
+    """A module of an optional package; where it is not installed, an error says ``otherwise``."""
     try:
-        import torch  # noqa: PLC0415  heavy, and optional
+        return import_module(module)
     except ImportError as error:
-        msg = f"{why} needs the package torch: pip install torch"
-        raise MissingPackage(msg) from error
-    return torch
+        raise MissingPackage(otherwise) from error
+
+
+def torch_package(why: str) -> Any:
+    """PyTorch itself, or what to install; `why` is what needs it, such as ``"reading PyTorch models"``."""
+    return needed("torch", f"{why} needs the package torch: pip install torch")
 
 
 def keras_package(why: str = "reading .keras files and Keras models") -> Any:

@@ -111,14 +111,9 @@ def _portable(error: Exception) -> Exception:
 
 
 class Processes(ThreadPoolExecutor):
-    """An executor of processes: one that is lost is replaced, and its task done again.  A task that ends three of them breaks.
+    """An executor of so many processes: one that is lost is replaced, and its task done again.  A task that ends three of them breaks.
 
     Each thread waits for one process.  When the executor is shut down, what is still under way is given up.
-
-    Parameters
-    ----------
-    count
-        How many.
 
     Examples
     --------

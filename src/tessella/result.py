@@ -301,15 +301,7 @@ def decode_int(value: object) -> int:
 
 
 def from_text(text: str, what: str) -> Mapping[str, Any]:
-    """Read JSON that must be an object.
-
-    Parameters
-    ----------
-    text
-        The JSON.
-    what
-        Should be in it: ``"a bound"``.
-    """
+    """Read JSON that must be an object; ``what`` should be in it, such as ``"a bound"``."""
     try:
         record = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tessella.domain import check_bounded
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.errors import MissingPackage, OptionError
+from tessella.errors import OptionError
 from tessella.files import writing
 from tessella.kernel.warming import load
 from tessella.listing.patterns import settled
@@ -18,6 +18,7 @@ from tessella.methods import Method
 from tessella.mosaic import tile_colours
 from tessella.network import Floats, Mask
 from tessella.options import check_whole
+from tessella.packages import needed
 from tessella.partition.tree import Tree
 from tessella.stability import stability_to_go_on_with
 from tessella.vertices.outlines import draw
@@ -59,7 +60,7 @@ def space(
     >>> figure.layout.title.text, figure.data[0].type
     ('3-2 on [-1, 1]^3: 4 regions', 'mesh3d')
     """
-    plotly = _plotly()
+    plotly = needed("plotly.graph_objects", "a view of solids needs plotly, which is not installed: pip install plotly")
     network, domain = enter(network, domain)
     check_bounded(domain, "a view of solids")
     check_whole(limit, "limit", "a view of solids", of="regions")
@@ -150,15 +151,6 @@ def _tiles(patterns: Mask) -> npt.NDArray[np.int64]:
     kinds = len(tile_colours())
     steps = np.random.default_rng(7).integers(1, kinds, patterns.shape[1])
     return (patterns @ steps) % kinds
-
-
-def _plotly() -> Any:
-    try:
-        import plotly.graph_objects as plotly  # noqa: PLC0415  only where it is asked for
-    except ImportError as error:
-        msg = "a view of solids needs plotly, which is not installed: pip install plotly"
-        raise MissingPackage(msg) from error
-    return plotly
 
 
 def write_gif(path: str | os.PathLike[str], frames: Sequence[Any], seconds: float) -> None:

@@ -3,10 +3,9 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib import import_module
 from typing import Any
 
-from tessella.errors import MissingPackage
+from tessella.packages import needed
 
 _MOST = 20  # rows of a table in a notebook
 _POWER = re.compile(r"\b2\^([-\d.]*\d|[a-z]\b)")
@@ -105,9 +104,5 @@ def _is_number(value: object) -> bool:
 
 def data_frame(rows: Iterable[Mapping[str, Any]]) -> Any:
     """A pandas data frame of rows."""
-    try:
-        pandas = import_module("pandas")  # only where it is asked for
-    except ImportError as error:
-        msg = "to_frame() makes a pandas data frame: pip install pandas (or take rows(), which needs nothing)"
-        raise MissingPackage(msg) from error
-    return pandas.DataFrame([dict(row) for row in rows])
+    why = "to_frame() makes a pandas data frame: pip install pandas (or take rows(), which needs nothing)"
+    return needed("pandas", why).DataFrame([dict(row) for row in rows])

@@ -26,6 +26,7 @@ from tessella.methods import Method
 from tessella.nearby.following import Near, look_near
 from tessella.network import Network
 from tessella.options import check_whole
+from tessella.packages import needed
 from tessella.result import Counted, Shown, format_count, maps
 from tessella.stability import stability_to_go_on_with
 
@@ -170,7 +171,7 @@ class Tracker(Shown):
 
     def keras(self) -> Any:
         """A callback for Keras' ``fit``: a record at the end of every epoch, in the history too."""
-        tracker, parent = self, _keras()
+        tracker, parent = self, needed("keras.callbacks", "a callback for Keras needs it: pip install keras").Callback
 
         class Regions(parent):
             """Follows the number of regions."""
@@ -315,12 +316,3 @@ def _lightning() -> Any:
             continue
     msg = "a callback for Lightning needs it: pip install lightning"
     raise MissingPackage(msg)
-
-
-def _keras() -> Any:
-    try:
-        from keras.callbacks import Callback  # noqa: PLC0415  only where it is asked for
-    except ImportError as error:
-        msg = "a callback for Keras needs it: pip install keras"
-        raise MissingPackage(msg) from error
-    return Callback

@@ -250,8 +250,7 @@ class Bases(Record):
         """New states for cells of so many rows."""
         p, n, basis = space.dimensions, space.inputs, cls.places(space, rows)
         return cls(
-            tight=zeros(states, basis, kind=np.int64),
-            basic=zeros(states, basis, kind=np.int64),
+            **{name: zeros(states, basis, kind=np.int64) for name in ("tight", "basic")},
             size=zeros(states, kind=np.int64),
             age=np.full(states, -1, dtype=np.int64),
             inverse=zeros(states, basis, basis),

@@ -14,12 +14,7 @@ _SMALL = 1e-10  # pivots that are smaller, relative to the largest, propose a de
 
 
 def dependencies(weight: Floats) -> tuple[npt.NDArray[np.int64], dict[int, list[Fraction]]] | None:
-    """Rows on which all others depend, and for each other one its exact coefficients; None if there are no such rows, or too many to be sure of them.
-
-    Parameters
-    ----------
-    weight
-        The rows.
+    """Rows of a matrix on which all others depend, and for each other one its exact coefficients; None if there are no such rows, or too many to be sure of them.
 
     Examples
     --------

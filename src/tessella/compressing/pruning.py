@@ -13,17 +13,10 @@ from tessella.tightening.rounding import gamma, lost
 
 
 def largest_error(made: Sequence[Made], reach: Floats) -> float:
-    """How far outputs may be from those of the original, if both are evaluated in real arithmetic.
+    """How far outputs may be from those of the original, for inputs of this size at most, if both are evaluated in real arithmetic.
 
     Of a layer let W be the weights, off by at most D, the exact values that it reads be at most S in size, and those that it gets be off by at most d.  Then its preactivations are off by at most
     |W| d + D S, and by what its biases are off.  What follows a preactivation changes differences by its slope at most.
-
-    Parameters
-    ----------
-    made
-        The layers.
-    reach
-        How large the inputs are at most.
     """
     off = np.zeros(len(reach))
     for one in made:

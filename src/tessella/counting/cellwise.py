@@ -57,15 +57,7 @@ def first_layers(tree: Tree) -> Tree:
 
 
 class Lister(ByPrograms):
-    """Lists the cells of a tree's first layer, each with a bound; one serves one thread.
-
-    Parameters
-    ----------
-    tree
-        The tree; it has a unit, and its domain a free input.
-    bound
-        The most regions below a prefix, as the shape tells.
-    """
+    """Lists the cells of a tree's first layer, each with a bound, as `Cellwise` takes them; one serves one thread."""
 
     def __init__(self, tree: Tree, bound: LocalBound) -> None:
         """Lay out the first two layers."""

@@ -69,14 +69,10 @@ class Crowd(Record):
         return cls(
             used=zeros(nodes, kind=np.int8),
             members=zeros(nodes, kind=np.int64),
-            weights=zeros(nodes),
             candidates=zeros(2 * nodes, kind=np.int64),
-            scores=zeros(2 * nodes),
-            weights_above=zeros(2 * nodes),
-            chances=zeros(2 * nodes),
             certain=zeros(2 * nodes, kind=np.int8),
-            leaves=zeros(nodes),
-            predicted=zeros(nodes),
+            **{name: zeros(nodes) for name in ("weights", "leaves", "predicted")},
+            **{name: zeros(2 * nodes) for name in ("scores", "weights_above", "chances")},
         )
 
 

@@ -58,17 +58,7 @@ class Sampler(Laid):
         return Flats(self.answers.exact)
 
     def terms(self, first: int, count: int, base: int, *, counts: bool = True) -> Terms:
-        """Some descents; the same numbers and base give the same results.
-
-        Parameters
-        ----------
-        first, count
-            Their numbers.
-        base
-            What their seeds are made from.
-        counts
-            Whether the last layer is counted; else one set of it is drawn.
-        """
+        """Some descents, by numbers and a base as in `Descents.rounds`; the last layer is counted, or else one set of it is drawn."""
         low, high, done = np.zeros(count), np.ones(count), 0
         self._work.counts, self._work.stops = counts, True
         while self._exists and done < count:  # else the domain itself is thin: nothing is known

@@ -41,12 +41,9 @@ class Scatter(Record):
             wanted=wanted,
             seed=np.zeros(1, dtype=np.uint64),
             walls=zeros(dimensions, wanted_rows),
-            spot=zeros(dimensions),
-            slack=zeros(wanted_rows),
-            rates=zeros(wanted_rows),
-            direction=zeros(dimensions),
-            tops=zeros(LANES),
-            lows=zeros(LANES),
+            **{name: zeros(dimensions) for name in ("spot", "direction")},
+            **{name: zeros(wanted_rows) for name in ("slack", "rates")},
+            **{name: zeros(LANES) for name in ("tops", "lows")},
             chosen=zeros(POINTS, kind=np.int64),
         )
 

@@ -32,13 +32,7 @@ _PART, _END = 0.4, 0.4  # weights: of each part, and of all sums to the end toge
 
 
 class SharedValues:
-    """Predictions, learned as records come in.
-
-    Parameters
-    ----------
-    shape
-        How nodes are described.
-    """
+    """Predictions, learned as records come in."""
 
     def __init__(self, shape: Shape) -> None:
         """Nothing is learned yet."""

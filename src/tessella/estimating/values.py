@@ -17,13 +17,7 @@ _MOST = 400_000  # records kept; later ones are not learned from
 
 
 class Values:
-    """Predictions, learned as records come in.
-
-    Parameters
-    ----------
-    shape
-        How nodes are described.
-    """
+    """Predictions, learned as records come in."""
 
     def __init__(self, shape: Shape) -> None:
         """Nothing is learned yet."""

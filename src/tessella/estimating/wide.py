@@ -65,15 +65,7 @@ class _Ended(NamedTuple):
 
 
 class WideDescents:
-    """Random descents for many inputs and many units; one object serves one thread.
-
-    Parameters
-    ----------
-    tree
-        The tree; it has a unit, and its domain a free input.
-    chance
-        The probability with which sides that were not found are entered, all units together.
-    """
+    """Random descents for many inputs and many units; one object serves one thread.  With the ``chance``, all units together, sides are entered that were not found."""
 
     def __init__(self, tree: Tree, *, chance: float = _CHANCE) -> None:
         """Find a point of the domain."""

@@ -62,15 +62,7 @@ def read_npz(path: str | os.PathLike[str], *, relu_output: bool = False) -> Netw
 
 
 def write_npz(network: Network, path: str | os.PathLike[str]) -> None:
-    """Write a network to an ``.npz`` file that `read_npz` reads back as an equal one.
-
-    Parameters
-    ----------
-    network
-        The network.
-    path
-        The file, under exactly this name; an existing one is replaced.
-    """
+    """Write a network to an ``.npz`` file that `read_npz` reads back as an equal one; an existing file is replaced."""
     network.to_npz(path)
 
 

@@ -90,16 +90,9 @@ def read_domains(path: str | os.PathLike[str]) -> tuple[Domain, ...]:
 
 
 def parse_domains(text: str, name: str) -> tuple[Domain, ...]:
-    """Read the input boxes of a VNN-LIB property.
+    """Read the input boxes of a VNN-LIB property; messages call it by its name.
 
     Strict bounds are taken as closed, and constraints on outputs as true.
-
-    Parameters
-    ----------
-    text
-        The property.
-    name
-        What to call it in messages.
 
     Examples
     --------

@@ -4,7 +4,8 @@ import re
 from math import prod
 from typing import Any, Final
 
-from tessella.errors import FileError, MissingPackage, UnsupportedModel
+from tessella.errors import FileError, UnsupportedModel
+from tessella.packages import needed
 
 _FIRST: Final = re.compile(r"(?:\s|;[^\n]*\n)*\(\s*(?:vnnlib-version|declare-network)\b")
 _COMPARISONS: Final = {"LessEqual": "<=", "LessThan": "<", "GreaterEqual": ">=", "GreaterThan": ">", "Equal": "="}
@@ -17,23 +18,10 @@ def is_version_2(text: str) -> bool:
 
 
 def as_version_1(text: str, name: str) -> str:
-    """What a property says, in VNN-LIB 1.
-
-    Parameters
-    ----------
-    text
-        The property.
-    name
-        What to call it in messages.
-    """
+    """What a property says, in VNN-LIB 1; messages call it by its name."""
+    vnnlib = needed("vnnlib", f"{name}: this is VNN-LIB 2, and reading it needs the package vnnlib: pip install vnnlib")
     try:
-        import vnnlib  # noqa: PLC0415  optional
-    except ImportError as error:
-        msg = f"{name}: this is VNN-LIB 2, and reading it needs the package vnnlib: pip install vnnlib"
-        raise MissingPackage(msg) from error
-    parser: Any = vnnlib
-    try:
-        query = parser.parse_query_string(text)
+        query = vnnlib.parse_query_string(text)
     except Exception as error:
         found = re.search(r'"message": "([^"]*)"', str(error))
         line = re.search(r'"line": (\d+)', str(error))

@@ -138,15 +138,7 @@ def relative(case: Case, base: Case) -> Case | None:
 
 
 def domain(case: Case, dim: int) -> Domain:
-    """The inputs of a case: a box, or a polytope in it.
-
-    Parameters
-    ----------
-    case
-        All ranges of it.
-    dim
-        How many inputs there are.
-    """
+    """The inputs of a case, so many in all: a box, or a polytope in it."""
     low, high = np.full(dim, -np.inf), np.full(dim, np.inf)
     for form, ends in case.items():
         if isinstance(form, int):

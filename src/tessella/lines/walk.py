@@ -175,13 +175,13 @@ class Walk:
             errors = Errors(nominal, float(np.sqrt((nominal**2).sum())))
         crossings = _crossings(layer, chunk, values, errors.each)
         doubtful = _doubtful(layer, chunk, values, errors.each, high)
-        chunk, fresh, alone = _grouped(chunk, crossings, doubtful)
-        self._note(chunk, fresh, alone)
+        chunk, fresh, doubts, alone = _grouped(chunk, crossings, doubtful)
+        self._note(chunk, fresh, doubts, alone)
         if chunk.layer + 1 == _depth(self.network):  # nobody asks for the values of all units at all breaks: they are many
             return replace(chunk, layer=chunk.layer + 1)
         return _inserted(layer, chunk, values, errors, fresh, trust)
 
-    def _note(self, chunk: Chunk, fresh: "_Fresh", alone: Mask) -> None:
+    def _note(self, chunk: Chunk, fresh: "_Zones", doubts: Doubt, alone: Mask) -> None:
         """Keep what was found."""
         found = Breaks(
             chunk.segment[fresh.interval],
@@ -196,12 +196,12 @@ class Walk:
         self.breaks.append(found.only(sure))
         self.seen.append(found.only(~sure))
         if chunk.proved:
-            parts = (found.low[~sure], found.high[~sure], found.layer[~sure], found.unit[~sure]), fresh.touched(chunk.layer)
-            self.doubts += [Doubt(*part) for part in parts if len(part[0])]
+            unsure = Doubt(found.low[~sure], found.high[~sure], found.layer[~sure], found.unit[~sure])
+            self.doubts += [part for part in (unsure, doubts) if len(part.low)]
 
 
 class _Zones(NamedTuple):
-    """Where the signs of units are not known: an interval of nodes, the unit, and the ends in places of the path."""
+    """Where units change: in which intervals of nodes, which units, at which places there, between which places of the path, and whether they are active behind that."""
 
     interval: Integers
     unit: Integers
@@ -209,23 +209,6 @@ class _Zones(NamedTuple):
     low: Floats
     high: Floats
     active: Mask
-
-
-class _Fresh(NamedTuple):
-    """Units that change in intervals, in order, where, between which places; and others that only may change."""
-
-    interval: Integers
-    unit: Integers
-    at: Floats
-    low: Floats
-    high: Floats
-    active: Mask
-    doubtful: tuple[Floats, Floats, Integers]
-
-    def touched(self, layer: int) -> tuple[Floats, Floats, Integers, Integers]:
-        """Those that may change, as doubts."""
-        low, high, unit = self.doubtful
-        return low, high, np.full(len(unit), layer), unit
 
 
 def _depth(network: Network) -> int:
@@ -282,8 +265,8 @@ def _doubtful(layer: Layer, chunk: Chunk, values: Floats, errors: Floats, highes
     return np.maximum(ends[0], first), np.minimum(ends[1], last), unit
 
 
-def _grouped(chunk: Chunk, crossings: _Zones, doubtful: tuple[Floats, Floats, Integers]) -> tuple[Chunk, _Fresh, Mask]:
-    """Zones that touch each other become one; which crossings have one of their own."""
+def _grouped(chunk: Chunk, crossings: _Zones, doubtful: tuple[Floats, Floats, Integers]) -> tuple[Chunk, _Zones, Doubt, Mask]:
+    """Zones that touch each other become one: the crossings in order, what else may change, and which crossings have a zone of their own."""
     nodes, many = chunk.nodes, len(crossings.at)
     low = np.concatenate([chunk.low, crossings.low, doubtful[0]])
     high = np.concatenate([chunk.high, crossings.high, doubtful[1]])
@@ -302,16 +285,16 @@ def _grouped(chunk: Chunk, crossings: _Zones, doubtful: tuple[Floats, Floats, In
     left, right = chunk.at[crossings.interval], chunk.rights[crossings.interval]
     at[~alone] = np.clip(np.rint(at * _GRID) / _GRID, left, right)[~alone]
     by_place = np.lexsort((at, crossings.interval))
-    fresh = _Fresh(
+    fresh = _Zones(
         crossings.interval[by_place],
         crossings.unit[by_place],
         at[by_place],
         low[part][by_place],
         high[part][by_place],
         crossings.active[by_place],
-        (low[nodes + many :], high[nodes + many :], doubtful[2]),
     )
-    return chunk, fresh, alone[by_place]
+    rest, unit = slice(nodes + many, None), doubtful[2]
+    return chunk, fresh, Doubt(low[rest], high[rest], np.full(len(unit), chunk.layer), unit), alone[by_place]
 
 
 def _check_size(units: int, nodes: int, breaks: int) -> None:
@@ -326,7 +309,7 @@ def _check_size(units: int, nodes: int, breaks: int) -> None:
 
 
 def _inserted(  # noqa: PLR0913, PLR0917  a layer's state
-    layer: Layer, chunk: Chunk, values: Floats, errors: Errors, fresh: _Fresh, trust: Trust
+    layer: Layer, chunk: Chunk, values: Floats, errors: Errors, fresh: _Zones, trust: Trust
 ) -> Chunk:
     """The chunk behind the layer, with nodes where units change; what lies on a node that is there already has none of its own."""
     left, right = chunk.at[fresh.interval], chunk.rights[fresh.interval]

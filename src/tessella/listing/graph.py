@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from os import PathLike
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from tessella.answer import Answer, bits, past, read_bits
 from tessella.domain import Domain
 from tessella.door import DomainLike, NetworkLike, enter
-from tessella.errors import MissingPackage, OptionError
+from tessella.errors import OptionError
 from tessella.files import writing
 from tessella.kernel import meter
 from tessella.kernel.deadline import Deadline
@@ -21,6 +20,7 @@ from tessella.listing.walls import meetings
 from tessella.methods import Method
 from tessella.network import Floats, Mask, Network
 from tessella.options import check_progress, check_seconds, check_whole
+from tessella.packages import needed
 from tessella.progress import found_so_far, with_bar
 from tessella.result import Status, finite_or_none, told
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
@@ -114,12 +114,8 @@ class Graph(Answer):
 
     def to_networkx(self) -> Any:
         """The graph for networkx, which must be installed: nodes have `pattern`, `active` and `point`, edges have `units`."""
-        try:
-            networkx = import_module("networkx")  # only where it is asked for
-        except ImportError as error:
-            msg = "to_networkx() makes a graph of networkx: pip install networkx (or take edges, or to_graphml(), which need nothing)"
-            raise MissingPackage(msg) from error
-        made = networkx.Graph()
+        why = "to_networkx() makes a graph of networkx: pip install networkx (or take edges, or to_graphml(), which need nothing)"
+        made = needed("networkx", why).Graph()
         for node, row in enumerate(self.rows()):
             made.add_node(node, pattern=row["pattern"], active=row["active"], point=self.points[node])
         for (one, other), units in zip(self.edges.tolist(), self.units, strict=True):

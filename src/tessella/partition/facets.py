@@ -60,11 +60,6 @@ class Walls(NamedTuple):
 class Facets:
     """Finds the walls of the regions of a network on a bounded domain.
 
-    Parameters
-    ----------
-    network, domain
-        The network, and where.
-
     Examples
     --------
     >>> network = Network.from_arrays([([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [0.0, 0.0, -1.5])], relu_output=True)

@@ -46,11 +46,6 @@ _MOST_KNOWN = 200_000
 class LocalBound:
     """An upper bound on the regions below a prefix, for all prefixes of a tree.
 
-    Parameters
-    ----------
-    tree
-        The tree.
-
     Examples
     --------
     >>> from tessella.domain import Box
@@ -59,6 +54,8 @@ class LocalBound:
     >>> bound = LocalBound(Tree(net, Box(-1, 1, dim=1)))
     >>> bound(b""), bound(bytes([0])), bound(bytes([0, 0])), bound(bytes([0, 1])), bound(bytes([0, 1, 1]))
     (6, 3, 1, 2, 1)
+    >>> bound.within(bytes([0, 1]), 0, 0, 1, None)
+    1
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -95,15 +92,6 @@ class LocalBound:
             How many others of its ReLUs may pass something on.
         parts
             How many parts they make of the cell, at most; None for as many as the dimension allows.
-
-        Examples
-        --------
-        >>> from tessella.domain import Box
-        >>> from tessella.network import Network
-        >>> net = Network.from_arrays([([[1.0], [-1.0]], None), ([[1.0, 1.0]], [-0.5])], relu_output=True)
-        >>> bound = LocalBound(Tree(net, Box(-1, 1, dim=1)))
-        >>> bound(bytes([0, 1])), bound.within(bytes([0, 1]), 0, 0, 1, None)
-        (2, 1)
         """
         dim, start, layer = self._dim, 0, 0
         for stage in self._stages:

@@ -30,11 +30,6 @@ class Witness:
     interior.  Signs are decided in floating-point arithmetic with a bound on its error, and where that does not
     suffice in rational arithmetic.
 
-    Parameters
-    ----------
-    network, domain
-        The network, and where.
-
     Examples
     --------
     >>> from tessella.domain import Box
@@ -168,11 +163,6 @@ class Proof:
     """Says of patterns whether their regions are there.
 
     On an unbounded domain this is asked of the homogeneous network.
-
-    Parameters
-    ----------
-    network, domain
-        The network, and where.
     """
 
     def __init__(self, network: Network, domain: Domain) -> None:
