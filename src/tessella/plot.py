@@ -111,7 +111,6 @@ def regions(  # noqa: PLR0913  one keyword per option
     --------
     >>> import tessella
     >>> from tessella import plot
-    >>> from tessella import Box
     >>> net = tessella.Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
     >>> figure = plot.regions(net, tessella.Box(-1, 1, dim=2))
     >>> figure.axes[0].get_title()
@@ -124,25 +123,12 @@ def regions(  # noqa: PLR0913  one keyword per option
         msg = "the polygons are those of another network or domain; find them with tessella.polygons(network, domain)"
         raise OptionError(msg)
     found = polygons or find_polygons(whole, where, limit=limit, progress=progress)
-    if limit is not None and not found.complete:
-        msg = f"there are more than {limit:,} regions; draw a smaller part of them, or allow more"
-        raise OptionError(msg)
-    if output is not None and not 0 <= output < found.network.output_dim:
-        msg = f"there is no output {output}: the network has outputs 0 to {found.network.output_dim - 1}"
-        raise OptionError(msg)
+    _check_found(found, limit, output)
     names = _names(source, found)
     seen = _examples(source, found, data, labels)
     figure, axes = axes_for(ax, (7.0, 4.2)) if found.dim == 1 else _square(ax)
     _check_layers(layers, found)
-    if found.dim == 2 and not isinstance(chosen, Colour):
-        by_value(axes, found, *_values(chosen, found))
-    else:
-        draw = (
-            graph
-            if found.dim == 1
-            else {Colour.REGION: by_region, Colour.LAYER: by_layer, Colour.SLOPE: by_slope}[Colour(chosen)]
-        )
-        draw(axes, found, output)
+    _paint(axes, found, chosen, output)
     if layers and found.dim == 2:
         walls(axes, found, layers)
     axes.set_title(_title(source, found), color=INK)
@@ -158,6 +144,26 @@ def regions(  # noqa: PLR0913  one keyword per option
     if ax is None and found.dim == 2:
         grown(figure, axes)
     return figure
+
+
+def _check_found(found: Polygons, limit: int | None, output: int | None) -> None:
+    """Raise if there are more regions than shall be drawn, or no such output."""
+    if limit is not None and not found.complete:
+        msg = f"there are more than {limit:,} regions; draw a smaller part of them, or allow more"
+        raise OptionError(msg)
+    if output is not None and not 0 <= output < found.network.output_dim:
+        msg = f"there is no output {output}: the network has outputs 0 to {found.network.output_dim - 1}"
+        raise OptionError(msg)
+
+
+def _paint(axes: Axes, found: Polygons, chosen: Colour | Statistic | Floats, output: int | None) -> None:
+    """Draw the function on a line, or the regions of a plane in the colours that were chosen."""
+    if found.dim == 2 and not isinstance(chosen, Colour):
+        by_value(axes, found, *_values(chosen, found))
+        return
+    plane = {Colour.REGION: by_region, Colour.LAYER: by_layer, Colour.SLOPE: by_slope}
+    draw = graph if found.dim == 1 else plane[Colour(chosen)]
+    draw(axes, found, output)
 
 
 def _colour(asked: object) -> Colour | Statistic | Floats:

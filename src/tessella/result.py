@@ -114,14 +114,15 @@ class Result(Shown):
 
 
 def told(answer: object, *names: str) -> dict[str, Any]:
-    """Some of what an answer says, by the names that it has for them.
+    """Some of what an answer says, by the names that it has for them; arrays become lists.
 
     Examples
     --------
     >>> told(Bound(7, Side.EXACT), "value", "side", "maps")
     {'value': 7, 'side': <Side.EXACT: 'exact'>, 'maps': 2.807354922057604}
     """
-    return {name: getattr(answer, name) for name in names}
+    values = {name: getattr(answer, name) for name in names}
+    return {name: value.tolist() if hasattr(value, "tolist") else value for name, value in values.items()}
 
 
 def plain(value: Any) -> Any:

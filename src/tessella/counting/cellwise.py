@@ -95,14 +95,7 @@ class Lister(ByPrograms):
 
 
 class Cellwise:
-    """The bound of a whole tree, made in slices of time.
-
-    Parameters
-    ----------
-    tree
-        The tree; it has a unit, and its domain a free input.
-    bound
-        The most regions below a prefix, as the shape tells.
+    """The bound of a whole tree, which has a unit and a domain with a free input; made in slices of time, from a bound on the regions below prefixes.
 
     Examples
     --------

@@ -329,26 +329,12 @@ def estimate(  # noqa: PLR0913  one keyword per option
     unlimited = seconds is None and probes is not None
     deadline = math.inf if unlimited else begun + min(_SECONDS if seconds is None else seconds, 1e9)
     tried = _counted(known, tree, begun, deadline if tries else math.inf, executor, workers)
-    if tried is not None and (counted := tried.exact) is not None:
-        seconds, loaded = meter.clock() - begun, meter.compile_seconds() - compiled
-        power = maps(counted)
-        found = Estimate(network, domain, power, 0.0, counted, 1.0, counted, exact=counted, maps_interval=(power, power))
-        return replace(found, upper=counted, method="count", seconds=seconds, compile_seconds=loaded)
+    if tried is not None and tried.exact is not None:
+        found = _exactly(network, domain, tried.exact)
+        return replace(found, seconds=meter.clock() - begun, compile_seconds=meter.compile_seconds() - compiled)
     early = tried.status if tried is not None and tried.status in {Status.INTERRUPTED, Status.LOST} else None
-
     proved = _proved(tree, tried)
-
-    quiet = -math.inf
-
-    def report(sample: Sample, *, last: bool = False) -> None:
-        nonlocal quiet
-        start = meter.clock()
-        if tell and (last or start >= quiet) and (len(sample.logarithms) or (sample.uniform and sample.uniform.low.any())):
-            now = said(sample, confidence, proved)
-            ends = now.lower, confidence, len(sample.logarithms), meter.clock() - begun, now.maps_interval, now.upper
-            quiet = meter.clock() + _RARELY * (meter.clock() - start)
-            tell(EstimateProgress(now.maps, now.relative_error, *ends))
-
+    report = _Report(tell, confidence, proved, begun)
     both = Both(tree, base, report)
     status = both.go(Asked(probes, deadline, executor, workers), confidence, proved, early, worked=tried is not None)
     sample = both.sample
@@ -356,6 +342,37 @@ def estimate(  # noqa: PLR0913  one keyword per option
         report(sample, last=True)
     found = _estimated(known, sample, confidence, proved)
     return replace(found, seconds=meter.clock() - begun, status=status, compile_seconds=meter.compile_seconds() - compiled)
+
+
+@dataclass(slots=True)
+class _Report:
+    """Tells what is known by now, but no more often than what it takes to find out allows."""
+
+    tell: Callable[[EstimateProgress], None] | None
+    confidence: float
+    proved: int
+    begun: float
+    _quiet: float = -math.inf  # until then nothing is told
+
+    def __call__(self, sample: Sample, *, last: bool = False) -> None:
+        """Tell what a sample says, if there is anything in it."""
+        start = meter.clock()
+        if (
+            self.tell
+            and (last or start >= self._quiet)
+            and (len(sample.logarithms) or (sample.uniform and sample.uniform.low.any()))
+        ):
+            now = said(sample, self.confidence, self.proved)
+            ends = now.lower, self.confidence, len(sample.logarithms), meter.clock() - self.begun, now.maps_interval, now.upper
+            self._quiet = meter.clock() + _RARELY * (meter.clock() - start)
+            self.tell(EstimateProgress(now.maps, now.relative_error, *ends))
+
+
+def _exactly(network: Network, domain: Domain, counted: int) -> Estimate:
+    """What a count that came to its end says."""
+    power = maps(counted)
+    found = Estimate(network, domain, power, 0.0, counted, 1.0, counted, exact=counted, maps_interval=(power, power))
+    return replace(found, upper=counted, method="count")
 
 
 def _estimated(known: Stability, sample: Sample, confidence: float, proved: int) -> Estimate:

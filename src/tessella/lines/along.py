@@ -21,6 +21,7 @@ from tessella.result import Status, format_count, told
 
 _WHO = "a walk along a path"
 _HASHES = 2  # numbers per unit that tell patterns apart before they are compared
+_MASKS = ("active", "sure", "first")  # written as bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +167,15 @@ class Along(Answer):
         return {
             **past(self.network, None),
             "counted": self.network.counted,
-            "path": self.path.tolist(),
-            **told(self, "regions", "lower", "upper", "seen", "distinct"),
-            "breaks": self.breaks.tolist(),
-            "margins": self.margins.tolist(),
-            "starts": self.starts.tolist(),
-            "layers": self.layers.tolist(),
-            "units": self.units.tolist(),
-            "relus": self.relus.tolist(),
-            "active": bits(self.active),
-            "sure": bits(self.sure),
-            "first": bits(self.first),
+            **told(self, "path", "regions", "lower", "upper", "seen", "distinct"),
+            **told(self, "breaks", "margins", "starts", "layers", "units", "relus"),
+            **{name: bits(getattr(self, name)) for name in _MASKS},
             **told(self, "reached", "status", "seconds"),
         }
 
     @classmethod
     def _placed(cls, record: Mapping[str, Any], network: Network | None) -> dict[str, Any]:
-        masks = {name: read_bits(record[name]) for name in ("active", "sure", "first")}
+        masks = {name: read_bits(record[name]) for name in _MASKS}
         return {**record, "network": read_network(record, network), **masks}
 
 

@@ -191,10 +191,7 @@ class Graph(Answer):
             "counted": self.network.counted,
             "regions": [bits(pattern) for pattern in self.patterns],
             "points": [finite_or_none(point) for point in self.points.tolist()],
-            "edges": self.edges.tolist(),
-            "units": self.units,
-            "undecided": self.undecided.tolist(),
-            **told(self, "complete", "status", "seconds"),
+            **told(self, "edges", "units", "undecided", "complete", "status", "seconds"),
         }
 
     @classmethod

@@ -197,7 +197,6 @@ def polygons(
     Examples
     --------
     >>> import tessella
-    >>> from tessella import Box
     >>> net = tessella.Network.from_arrays([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5])], relu_output=True)
     >>> found = tessella.polygons(net, tessella.Box(-1, 1, dim=2))
     >>> found.patterns.astype(int).tolist(), found.areas.sum()

@@ -136,13 +136,7 @@ class Local(Answer):
         return {
             **past(self.network, self.domain),
             "counted": self.network.counted,
-            "points": self.points.tolist(),
-            "radius": self.radius,
-            "norm": self.norm,
-            "basis": None if self.basis is None else self.basis.tolist(),
-            **told(self, "counts", "lower", "upper"),
-            "distances": self.distances.tolist(),
-            "walls": self.walls.tolist(),
+            **told(self, "points", "radius", "norm", "basis", "counts", "lower", "upper", "distances", "walls"),
             **told(self, "units_lower", "units_upper", "status", "seconds"),
         }
 

@@ -110,10 +110,8 @@ def summarise(  # noqa: PLR0913  one keyword per option
         With which all intervals shall hold together.
     rng
         A seed, or a generator that one is drawn from.
-    stability
-        Which units are stable, if that is known already.
-    progress
-        Called every now and then with the number of regions found; True for a bar on a terminal or in a notebook.
+    stability, progress
+        As in `tessella.graph`.
 
     Examples
     --------
@@ -139,25 +137,14 @@ def summarise(  # noqa: PLR0913  one keyword per option
     cells = list_cells(known, listing, volumes=Statistic.VOLUME in asked)
     work = _Work(known, asked, (1.0 - confidence) / len(asked), samples, base, Run(deadline, tell=tell))
     _write_ends(work)
-    pairs, maps, whole = None, None, listing.status is Status.FINISHED
-    if listing.status is Status.INTERRUPTED:
-        work.run.status = Status.INTERRUPTED
-    with work.run.stoppable():
-        if whole:
-            pairs = _of_all(work, cells, deadline)
-            maps = identities.same_maps(network, domain, cells.patterns)
-        elif listing.status is Status.TIME_LIMIT:
-            _of_drawn(work, int(base.integers(2**63)))
-    _of_seen(work, cells)
+    pairs, maps = _looked_at(work, listing.status, cells, base)
     drawn = any(one.chance for one in work.found.values())
-    if not whole and work.run.status is Status.FINISHED:
-        work.run.status = Status.TIME_LIMIT
     return Summary(
         network,
         domain,
         tuple(work.found[one] for one in asked),
         len(cells),
-        whole,
+        listing.status is Status.FINISHED,
         lipschitz=_bracket(work, Statistic.SPECTRAL),
         lipschitz_maximum=_bracket(work, Statistic.MAXIMUM),
         maps=None if maps is None else len(np.unique(maps)),
@@ -166,6 +153,23 @@ def summarise(  # noqa: PLR0913  one keyword per option
         status=work.run.status,
         seconds=meter.clock() - begun,
     )
+
+
+def _looked_at(work: _Work, listed: Status, cells: Cells, base: np.random.Generator) -> tuple[Ints | None, Ints | None]:
+    """Fill in the work: from all regions if they are listed, else from some; which of them share a wall, and which a map, if that is known."""
+    pairs, maps, whole = None, None, listed is Status.FINISHED
+    if listed is Status.INTERRUPTED:
+        work.run.status = Status.INTERRUPTED
+    with work.run.stoppable():
+        if whole:
+            pairs = _of_all(work, cells, work.run.deadline)
+            maps = identities.same_maps(work.known.network, work.known.domain, cells.patterns)
+        elif listed is Status.TIME_LIMIT:
+            _of_drawn(work, int(base.integers(2**63)))
+    _of_seen(work, cells)
+    if not whole and work.run.status is Status.FINISHED:
+        work.run.status = Status.TIME_LIMIT
+    return pairs, maps
 
 
 def _write_ends(work: _Work) -> None:

@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from tessella.domain import Domain
 from tessella.errors import WorkerLost
@@ -36,6 +38,18 @@ class Effort:
         """Which units of a layer are worked on: all whose bounds are apart, or ReLUs whose state the bounds leave open."""
         low, high = bounds
         return low < high if self.every else layer.rectified & (low < 0.0) & (high > 0.0)
+
+
+class _Batch(NamedTuple):
+    """Some units of one layer to work on; sent to other processes as plain values."""
+
+    units: npt.NDArray[np.int64]
+    low: Floats
+    high: Floats
+    branch: bool
+    every: bool
+    seconds: float  # for each
+    left: float  # for all
 
 
 def optimise(  # noqa: PLR0913  one parameter per option
@@ -80,7 +94,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     batches = [undecided[place : place + _BATCH] for place in range(0, len(undecided), _BATCH)]
     stop, late, left = Stop(), 0, len(undecided)
     how = branch, effort.every, effort.seconds, effort.deadline.left
-    tasks = [(network, domain, list(known), batch, low[batch], high[batch], *how, stop) for batch in batches]
+    tasks = [(network, domain, list(known), _Batch(batch, low[batch], high[batch], *how), stop) for batch in batches]
     try:
         for number, (lower, upper, unproved) in run(_extremes, tasks, effort.executor, lambda: effort.deadline.passed):
             low[batches[number]], high[batches[number]] = lower, upper
@@ -103,37 +117,25 @@ def _load() -> None:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # threads begin with a state of their own; what overflows is reported in the end
-def _extremes(  # noqa: PLR0913, PLR0917  sent to other processes as plain values
-    network: Network,
-    domain: Domain,
-    known: list[Pair],
-    units: np.ndarray,
-    low: Floats,
-    high: Floats,
-    branch: bool,  # noqa: FBT001  sent to other processes as plain values
-    every: bool,  # noqa: FBT001  likewise
-    seconds: float,
-    left: float,
-    stop: Stop,
-) -> tuple[Floats, Floats, int]:
+def _extremes(network: Network, domain: Domain, known: list[Pair], batch: _Batch, stop: Stop) -> tuple[Floats, Floats, int]:
     """Lower and upper bounds of some units of one layer, each in so many seconds, and all in what is left."""
-    end = Deadline.after(left)
+    end = Deadline.after(batch.left)
     from tessella.tightening.search import Limit, Search  # noqa: PLC0415  loads the compiler
 
     layer, relaxation = network.layers[len(known)], relax(network, domain, known)
     search = Search(network, relaxation, len(known), np.flatnonzero(domain.box.free), domain.box.lower)
-    low, high, late = low.copy(), high.copy(), 0
-    for place, unit in enumerate(units):
+    low, high, late = batch.low.copy(), batch.high.copy(), 0
+    for place, unit in enumerate(batch.units):
         if stop.asked or end.passed:
-            late += len(units) - place
+            late += len(batch.units) - place
             break
-        limit = Limit(min(meter.clock() + seconds, end.end), stop)
-        above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=branch)
+        limit = Limit(min(meter.clock() + batch.seconds, end.end), stop)
+        above = search.maximise(int(unit), 1.0, float(high[place]), limit, branch=batch.branch)
         high[place] = above.bound
         complete = above.complete
-        matters = every or above.bound > 0.0 or bool(layer.leaky[unit])  # else it is stably inactive, and passes nothing on
+        matters = batch.every or above.bound > 0.0 or bool(layer.leaky[unit])  # else it is stably inactive, and passes nothing on
         if matters and not limit.reached:
-            below = search.maximise(int(unit), -1.0, float(-low[place]), limit, branch=branch)
+            below = search.maximise(int(unit), -1.0, float(-low[place]), limit, branch=batch.branch)
             low[place] = min(-below.bound, high[place])
             complete = complete and below.complete
         elif matters:
