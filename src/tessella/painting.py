@@ -169,7 +169,7 @@ def curves(axes: Axes, found: Along, output: int | None) -> None:
     bare(axes, "top", "right")
 
 
-def _lines(axes: Axes, places: Floats, values: Floats, output: int | None, **style: Any) -> None:
+def _lines(axes: Axes, places: npt.NDArray[Any], values: Floats, output: int | None, **style: Any) -> None:
     """A line for each output, or for one; each in a colour of its own, with a name in the legend, if they are not too many."""
     outputs = range(values.shape[1]) if output is None else [output]
     few = len(outputs) <= _MANY_LINES

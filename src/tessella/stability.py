@@ -166,6 +166,8 @@ def stability(  # noqa: PLR0913  one keyword per option
 ) -> Stability:
     """Find the units that never change their state over a domain, and bounds on what every unit sees before its ReLU.
 
+    A unit is stable if its preactivation is proved to have one sign on all of the domain.  Ctrl-C ends with what is proved so far.
+
     Parameters
     ----------
     network, domain

@@ -23,6 +23,8 @@ _ACCEPTED = re.compile(r"verified: (\d+) bounds, (\d+) regions in (?:all|(\d+) p
 class Verdict(Noted):
     """What the checker says of a certificate.
 
+    A certificate that is refused may still claim what is true: it is only not proved.
+
     Parameters
     ----------
     path

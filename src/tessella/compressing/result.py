@@ -65,6 +65,8 @@ class Removed:
 class Compression(Answer):
     """A smaller network that computes the same on a domain.
 
+    Outside of the domain the two may differ.
+
     Parameters
     ----------
     network

@@ -78,6 +78,8 @@ class CountProgress:
 class Count(Answer):
     """How many full-dimensional regions a network has on a domain.
 
+    It is exact if `lower` and `upper` are equal; a count that was stopped has proved all the same that there are no fewer and no more.
+
     Parameters
     ----------
     network, domain

@@ -37,6 +37,8 @@ class UnitColumns:
 class Formulation:
     """A network over a domain as a model, and the way back from its solutions.
 
+    A value of the binary variables that can be extended to a solution is an activation pattern: one variable for each unstable unit, 1 where it is active.
+
     Parameters
     ----------
     network, domain

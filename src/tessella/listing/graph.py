@@ -41,6 +41,8 @@ _TAIL = "</graph>\n</graphml>\n"
 class Graph(Answer):
     """The regions of a network, and which of them share a wall.
 
+    Regions have numbers from 0 on, in the order of `patterns`.  What is listed is proved, whether it is all or not.
+
     Parameters
     ----------
     network, domain

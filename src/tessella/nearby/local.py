@@ -45,6 +45,8 @@ _FLAT = 1e-6  # how far directions of a basis may be from orthonormal
 class Local(Answer):
     """The regions around points.
 
+    All numbers are proved: where two ends differ, the truth lies between them.
+
     Parameters
     ----------
     network

@@ -28,6 +28,8 @@ class Subject:
 class MIPBound(Answer):
     """A lower bound on a number of solutions that holds with a probability.
 
+    That is the chance over the random constraints that were drawn; nothing is assumed of the network, or of the problem.
+
     Parameters
     ----------
     subject

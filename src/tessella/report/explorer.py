@@ -82,6 +82,8 @@ def explore(  # noqa: PLR0913  one keyword per option
 ) -> Explorer:
     """Choose what to show of a network, and list its regions there.
 
+    `tessella.report.page` and `tessella.report.write` take what it returns as ``shown``.
+
     Parameters
     ----------
     network, domain
@@ -98,10 +100,9 @@ def explore(  # noqa: PLR0913  one keyword per option
 
     Examples
     --------
-    >>> import tessella
     >>> from tessella import report
-    >>> net = tessella.load([([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)])
-    >>> shown = report.explore(net, (-1, 1), data=[[0.5, 0.5], [-0.5, 0.0]], labels=["one", "other"])
+    >>> layers = [([[1.0, 0.0], [1.0, 1.0]], [0.0, 0.5]), ([[1.0, -1.0]], None)]
+    >>> shown = report.explore(layers, (-1, 1), data=[[0.5, 0.5], [-0.5, 0.0]], labels=["one", "other"])
     >>> len(shown.polygons)
     4
     """

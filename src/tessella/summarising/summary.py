@@ -212,6 +212,8 @@ class Distribution(Result):
 class Summary(Answer):
     """Statistics over the regions of a network.
 
+    If all regions are `listed` nothing is estimated; else numbers come with intervals that hold together with the `confidence`.
+
     Parameters
     ----------
     network, domain

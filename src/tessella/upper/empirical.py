@@ -114,6 +114,8 @@ def empirical_bound(  # noqa: PLR0913  one keyword per option
 ) -> int:
     """Bound the regions on a domain from above by the units that can be active and be cut there.
 
+    The Empirical upper bound of Serra and Ramalingam (2020, Theorem 1).
+
     Parameters
     ----------
     network, domain
