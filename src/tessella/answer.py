@@ -117,9 +117,9 @@ def named(network: Network) -> dict[str, Any]:
 
 
 def past(network: Network, domain: Domain | None) -> dict[str, Any]:
-    """The past of an answer: which version said what of which network, and where."""
+    """The past of an answer: which version counted what, of which network, and where."""
     written = None if domain is None else domain.to_dict()
-    return {"schema": SCHEMA, "tessella": __version__, "network": named(network), "domain": written}
+    return {"schema": SCHEMA, "tessella": __version__, "network": named(network), "domain": written, "counted": network.counted}
 
 
 def part(answer: "Answer | None", *without: str) -> dict[str, Any] | None:

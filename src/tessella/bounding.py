@@ -118,7 +118,6 @@ class UpperBounds(Answer):
     def _record(self) -> dict[str, Any]:
         record = {
             **past(self.network, self.domain),
-            "counted": self.network.counted,
             "seconds": self.seconds,
             "upper": {bound.method: bound.to_dict() for bound in self.bounds},
             "listed": self.listed,

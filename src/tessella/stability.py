@@ -130,7 +130,6 @@ class Stability(Answer):
         ]
         return {
             **past(self.network, self.domain),
-            "counted": self.network.counted,
             **known,
             "total": self.totals(),
             "layers": self.rows(),

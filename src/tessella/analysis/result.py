@@ -257,7 +257,6 @@ class Analysis(Answer):
                 "probable_upper": maps(self.probable_upper),
                 "upper": maps(self.upper),
             },
-            "counted": self.network.counted,
             "bounds": [bound.to_dict() for bound in self.bounds],
             "stability": part(self.stability),
             "upper_bounds": part(self.upper_bounds, "stability"),

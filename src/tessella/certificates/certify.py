@@ -85,7 +85,7 @@ class Certificate(Answer):
 
     def _record(self) -> dict[str, Any]:
         own = {name: getattr(self, name) for name in ("path", "regions", "bounds", "unproved", "bytes", "status", "seconds")}
-        return {**past(self.network, self.domain), "counted": self.network.counted, **own}
+        return {**past(self.network, self.domain), **own}
 
 
 @with_bar(found_so_far)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,7 @@ _NOTHING = 1e-10  # of the largest multiplier: smaller ones are rounding
 Sides = dict[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class _Goal:
+class _Goal(NamedTuple):
     """What is to be bounded from above: a unit's preactivation times a sign."""
 
     layer: int
@@ -42,8 +42,7 @@ class _Goal:
     sign: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Proof:
+class _Proof(NamedTuple):
     """A bound, and the whole numbers that prove it."""
 
     value: Fraction

@@ -161,7 +161,6 @@ class Compression(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.original, self.domain),
-            "counted": self.original.counted,
             "smaller": named(self.network),
             "removed": [{name: getattr(one, name) for name in (*_COLUMNS, "gone")} for one in self.removed],
             **told(self, "constant_outputs", "error", "difference", "points", "guarantee", "method", "seconds"),

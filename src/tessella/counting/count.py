@@ -163,7 +163,6 @@ class Count(Answer):
         return {
             **past(self.network, self.domain),
             **told(self, "lower", "upper", "exact", "proved", "maps"),
-            "counted": self.network.counted,
             **told(self, "method", "status", "share", "borderline", "tests", "seconds", "compile_seconds"),
             "bounds": [bound.to_dict() for bound in self.bounds],
         }

@@ -236,7 +236,6 @@ class Estimate(Answer):
             **past(self.network, self.domain),
             **told(self, "mean", "maps", "maps_interval", "maps_interval_kind", "method", "standard_error"),
             **told(self, "relative_error", "lower", "confidence", "upper", "upper_confidence", "markov", "exact"),
-            "counted": self.network.counted,
             **told(self, "probes", "thin", "undecided", "status", "seconds", "compile_seconds"),
             "bounds": [bound.to_dict() for bound in self.bounds],
         }

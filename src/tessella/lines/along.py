@@ -166,7 +166,6 @@ class Along(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, None),
-            "counted": self.network.counted,
             **told(self, "path", "regions", "lower", "upper", "seen", "distinct"),
             **told(self, "breaks", "margins", "starts", "layers", "units", "relus"),
             **{name: bits(getattr(self, name)) for name in _MASKS},

@@ -190,7 +190,6 @@ class Graph(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
-            "counted": self.network.counted,
             "regions": [bits(pattern) for pattern in self.patterns],
             "points": [finite_or_none(point) for point in self.points.tolist()],
             **told(self, "edges", "units", "undecided", "complete", "status", "seconds"),

@@ -153,7 +153,6 @@ class Polygons(Answer):
         ]
         return {
             **past(self.network, self.domain),
-            "counted": self.network.counted,
             "regions": found,
             "complete": self.complete,
             "seconds": self.seconds,

@@ -137,7 +137,6 @@ class Local(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
-            "counted": self.network.counted,
             **told(self, "points", "radius", "norm", "basis", "counts", "lower", "upper", "distances", "walls"),
             **told(self, "units_lower", "units_upper", "status", "seconds"),
         }

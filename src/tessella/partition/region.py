@@ -147,7 +147,6 @@ class Region(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
-            "counted": self.network.counted,
             "pattern": bits(self.pattern),
             "point": None if self.point is None else self.point.tolist(),
         }

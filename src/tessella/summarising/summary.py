@@ -307,7 +307,6 @@ class Summary(Answer):
     def _record(self) -> dict[str, Any]:
         return {
             **past(self.network, self.domain),
-            "counted": self.network.counted,
             "distributions": [one.to_dict() for one in self.distributions],
             **{
                 name: getattr(self, name)
