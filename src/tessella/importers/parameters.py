@@ -35,14 +35,6 @@ class _Linear:
     weight: Array
     bias: Array | None
 
-    @property
-    def inputs(self) -> int:
-        return int(self.weight.shape[1])
-
-    @property
-    def units(self) -> int:
-        return int(self.weight.shape[0])
-
 
 def numbers(value: Any) -> Array:
     """An array, whoever holds it: torch's parameters may take part in training, or have half precision."""
@@ -155,8 +147,13 @@ def _otherwise(mark: str) -> str:
     return _MODULE if mark == "weight" else f"export the model to ONNX; or {_PAIRS}"
 
 
+def _follows(before: _Linear, after: _Linear) -> bool:
+    """Whether a layer reads as many values as the one before it has units."""
+    return len(before.weight) == after.weight.shape[1]
+
+
 def _fits(layers: Sequence[_Linear]) -> bool:
-    return all(before.units == after.inputs for before, after in pairwise(layers))
+    return all(_follows(*pair) for pair in pairwise(layers))
 
 
 def _in_order(title: str, layers: list[_Linear], *, ordered: bool) -> list[_Linear]:
@@ -179,7 +176,7 @@ def _in_order(title: str, layers: list[_Linear], *, ordered: bool) -> list[_Line
     if not _fits(chosen):
         before, after = next(pair for pair in pairwise(chosen) if not _fits(pair))
         msg = (
-            f"{title}: the layers do not fit {how}: {before.name!r} has {before.units} units, {after.name!r} reads {after.inputs} inputs; "
+            f"{title}: the layers do not fit {how}: {before.name!r} has {len(before.weight)} units, {after.name!r} reads {after.weight.shape[1]} inputs; "
             f"{_MODULE}"
         )
         raise UnsupportedModel(msg)
@@ -208,8 +205,8 @@ def _orders(layers: list[_Linear]) -> list[list[_Linear]]:
         row = pending.pop()
         if len(row) == len(layers):
             found.append([layers[place] for place in row])
-        last = layers[row[-1]].units if row else None
-        pending += [[*row, place] for place in range(len(layers)) if place not in row and last in {None, layers[place].inputs}]
+        free = [place for place in range(len(layers)) if place not in row]
+        pending += [[*row, place] for place in free if not row or _follows(layers[row[-1]], layers[place])]
     return found
 
 
@@ -235,7 +232,7 @@ def from_lists(weights: Sequence[Any], biases: Sequence[Any], name: str = "coefs
         [_Linear(f"layer {number}", turned(weight), bias) for number, (weight, bias) in enumerate(arrays, 1)] for turned in _TURNS
     ]
     fitting = [
-        way for way in ways if _fits(way) and all(layer.units == len(layer.bias) for layer in way if layer.bias is not None)
+        way for way in ways if _fits(way) and all(len(layer.weight) == len(layer.bias) for layer in way if layer.bias is not None)
     ]
     if len(fitting) != 1:
         shapes = ", ".join(f"{weight.shape} and {bias.size}" for weight, bias in arrays[:4])
