@@ -131,6 +131,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--seconds", type=float, default=30.0, help="for the stable units of one network")
     parser.add_argument("--points", type=int, default=1_000_000)
+    parser.add_argument("--only", type=int, nargs="*", help="numbers of networks, from 0")
     given = parser.parse_args()
     torch.set_num_threads(1)
     with np.load(given.data) as file:
@@ -140,6 +141,8 @@ def main() -> None:
              "error, proved", "difference, relative", "images moved", "CPU s")  # fmt: skip
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads), flush=True)
     for seed, recipe in enumerate(RECIPES):
+        if given.only is not None and seed not in given.only:
+            continue
         module = trained(
             recipe,
             seed,
@@ -147,8 +150,7 @@ def main() -> None:
             torch.tensor(data["y_train"], dtype=torch.int64),
             given.epochs,
         )
-        points = given.points if not recipe.channels else given.points // 10
-        print(line(recipe, module, images["x_test"], data["y_test"], given.seconds, points), flush=True)
+        print(line(recipe, module, images["x_test"], data["y_test"], given.seconds, given.points), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,20 @@
 """What proved bounds of neurons bring to those who optimise over networks.
 
 ``python benchmarks/optimising.py mnist.npz`` solves 20 problems, each with the bounds that a package finds itself and with those of Tessella: adversarial examples within a ball, maxima of an output, and
-inverse problems (inputs whose outputs are as near as possible to given ones).  PySCIPOpt-ML writes them for SCIP, OMLT for HiGHS, gurobi-ml for Gurobi (as far as its free licence goes).
+inverse problems (inputs whose outputs are as near as possible to given ones).  PySCIPOpt-ML writes them for SCIP (big-M), OMLT for HiGHS (big-M), gurobi-ml for Gurobi (as far as its free
+licence goes).  Without Tessella, bounds are those that each package finds itself: PySCIPOpt-ML and OMLT by interval arithmetic, gurobi-ml none, as it leaves that to Gurobi's presolve.
 Times are CPU seconds of one thread; Tessella's time for the bounds is added to the solver's.
 """
 
 import argparse
+import json
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import pairwise
+from pathlib import Path
 from statistics import median
 
 import gurobi_ml
@@ -28,6 +32,8 @@ import tessella
 from tessella.optimise import gurobi_ml as for_gurobi
 from tessella.optimise import omlt as for_omlt
 from tessella.optimise import pyscipopt_ml as for_scip
+
+_PATIENCE = 10.0  # wall seconds for a CPU second, on a busy machine
 
 
 @dataclass(frozen=True)
@@ -65,35 +71,73 @@ def fitted(
     return module.eval()
 
 
-def problems(data: str) -> list[Problem]:
-    """Twenty: 8 adversarial examples, 6 maxima, 6 inverse problems; 14 have 784 inputs, 6 have 4 or 8."""
+PIXELS = (
+    ((25, 25), 0.1, (0, 1, 2)),
+    ((20, 20, 20), 0.07, (0, 1, 2)),
+    ((40, 20), 0.08, (0, 1)),
+)  # hidden layers, radius, images attacked
+FEW = ((6, (16, 16, 16)), (8, (24, 24)), (4, (18, 18, 18)))  # inputs, hidden layers
+
+
+def problems(data: str) -> list[Callable[[], Problem]]:
+    """Twenty, each trained when it is called: 8 adversarial examples, 6 maxima, 6 inverse problems; 14 have 784 inputs, 6 have 4 to 8.
+
+    Sizes were chosen by what solvers take without Tessella (2 to 60 s of CPU for most), on one problem of each kind, before anything was measured with its bounds.
+    """
     with np.load(data) as file:
         images, labels = file["x_train"][:20000].reshape(-1, 784) / 255.0, file["y_train"][:20000].astype(np.int64)
-    found = list[Problem]()
-    for seed, (hidden, radius) in enumerate((([20, 20], 0.08), ([15, 15, 15], 0.06), ([12, 12, 12, 12], 0.05))):
-        module = fitted([784, *hidden, 10], images, labels, seed, 600, classes=True)
-        with torch.no_grad():
-            scores = module(torch.tensor(images[:20])).numpy()
+    found = list[Callable[[], Problem]]()
+    for seed, (hidden, radius, attacked) in enumerate(PIXELS):
+        module = cache(partial(fitted, [784, *hidden, 10], images, labels, seed, 600, classes=True))
         name = f"784-{'-'.join(map(str, hidden))}-10"
-        for image in range(3 if seed < 2 else 2):
-            first, second = np.argsort(scores[image])[::-1][:2]
-            factors = np.zeros(10)
-            factors[first], factors[second] = -1.0, 1.0
-            found.append(Problem(f"adversarial, {name}, image {image}", module, _ball(images[image], radius), factors))
-        found.append(Problem(f"maximum, {name}, image 5", module, _ball(images[5], radius), np.eye(10)[0]))
-        found.append(Problem(f"inverse, {name}, image 6", module, _ball(images[6], radius), goal=scores[6] + np.eye(10)[0]))
-    for seed in range(6):
-        rng, dim, hidden = np.random.default_rng([1, seed]), (4, 8)[seed % 2], [12, 12, 12]
-        inputs = rng.uniform(-1, 1, (4000, dim))
-        waves = [rng.standard_normal((2, dim)) / np.sqrt(dim) for _ in range(3)]
-        outputs = np.stack([np.sin(4.5 * inputs @ one) + np.cos(2.0 * inputs @ other) for one, other in waves], axis=1)
-        module, box = fitted([dim, *hidden, 3], inputs, outputs, seed, 600), tessella.Box(-1, 1, dim=dim)
-        name = f"{dim}-12-12-12-3, network {seed}"
-        if seed < 3:
-            found.append(Problem(f"maximum, {name}", module, box, np.eye(3)[0]))
-        else:
-            found.append(Problem(f"inverse, {name}", module, box, goal=outputs[0] + 0.5))
+        found += [
+            partial(_adversarial, module, images[image], radius, f"adversarial, {name}, image {image}") for image in attacked
+        ]
+        found.append(partial(_largest, module, _ball(images[5], radius), f"maximum, {name}, image 5"))
+        found.append(partial(_inverse, module, images[6], radius, f"inverse, {name}, image 6"))
+    for seed, (dim, hidden) in enumerate(FEW, start=len(PIXELS)):
+        inputs, outputs = waves(seed, dim)
+        module = cache(partial(fitted, [dim, *hidden, 3], inputs, outputs, seed, 600))
+        name, box = f"{dim}-{'-'.join(map(str, hidden))}-3", tessella.Box(-1, 1, dim=dim)
+        found.append(partial(_largest, module, box, f"maximum, {name}"))
+        found.append(partial(_best_of_all, module, box, outputs.max(axis=0), f"inverse, {name}"))
     return found
+
+
+def waves(seed: int, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and outputs of a wavy function."""
+    rng = np.random.default_rng([1, seed])
+    inputs = rng.uniform(-1, 1, (4000, dim))
+    pairs = [rng.standard_normal((2, dim)) / np.sqrt(dim) for _ in range(3)]
+    return inputs, np.stack([np.sin(4.5 * inputs @ one) + np.cos(2.0 * inputs @ other) for one, other in pairs], axis=1)
+
+
+def _adversarial(module: Callable[[], nn.Sequential], image: np.ndarray, radius: float, name: str) -> Problem:
+    """By how much the second class can pass the first one near an image."""
+    factors = np.zeros(10)
+    factors[np.argsort(_scores(module(), image))[::-1][:2]] = -1.0, 1.0
+    return Problem(name, module(), _ball(image, radius), factors)
+
+
+def _largest(module: Callable[[], nn.Sequential], box: tessella.Box, name: str) -> Problem:
+    """The largest first output."""
+    made = module()
+    return Problem(name, made, box, np.eye(made[-1].out_features)[0])
+
+
+def _inverse(module: Callable[[], nn.Sequential], image: np.ndarray, radius: float, name: str) -> Problem:
+    """Outputs as near as possible to those of an image, the first one larger by 1."""
+    return Problem(name, module(), _ball(image, radius), goal=_scores(module(), image) + np.eye(10)[0])
+
+
+def _best_of_all(module: Callable[[], nn.Sequential], box: tessella.Box, goal: np.ndarray, name: str) -> Problem:
+    """Outputs as near as possible to the best that was seen of each."""
+    return Problem(name, module(), box, goal=goal)
+
+
+def _scores(module: nn.Sequential, image: np.ndarray) -> np.ndarray:
+    with torch.no_grad():
+        return module(torch.tensor(image)).numpy()
 
 
 def _ball(image: np.ndarray, radius: float) -> tessella.Box:
@@ -146,7 +190,7 @@ def by_highs(problem: Problem, known: tessella.Stability | None, seconds: float)
             model.rows.add(model.gap[number] >= goal - y)
         model.best = pyo.Objective(expr=sum(model.gap[number] for number in range(len(outputs))))
     solver = pyo.SolverFactory("appsi_highs")
-    solver.options.update({"threads": 1, "time_limit": seconds, "mip_rel_gap": 1e-6})
+    solver.options.update({"threads": 1, "time_limit": _PATIENCE * seconds, "mip_rel_gap": 1e-6})  # it knows no CPU seconds
     start = time.process_time()
     found = solver.solve(model, load_solutions=False)
     spent = time.process_time() - start
@@ -158,7 +202,9 @@ def by_highs(problem: Problem, known: tessella.Stability | None, seconds: float)
 
 def by_gurobi(problem: Problem, known: tessella.Stability | None, seconds: float) -> tuple[float, float, bool]:
     """The same."""
-    model = gurobipy.Model(env=gurobipy.Env(params={"OutputFlag": 0, "Threads": 1, "TimeLimit": seconds, "MIPGap": 1e-6}))
+    model = gurobipy.Model(
+        env=gurobipy.Env(params={"OutputFlag": 0, "Threads": 1, "TimeLimit": _PATIENCE * seconds, "MIPGap": 1e-6})
+    )
     x = model.addMVar((1, problem.box.dim), lb=problem.box.lower[None], ub=problem.box.upper[None])
     added = gurobi_ml.add_predictor_constr(model, problem.module, x)
     if known is not None:
@@ -182,11 +228,41 @@ SOLVERS: dict[str, Callable[[Problem, tessella.Stability | None, float], tuple[f
 }
 
 
-def bounds(problem: Problem, method: str) -> tuple[tessella.Stability, float]:
+def bounds(problem: Problem, method: str, units: str) -> tuple[tessella.Stability, float]:
     """Tessella's, and its CPU seconds."""
     start = time.process_time()
-    found = tessella.stability(problem.module, problem.box, method=method, units="all", seconds_per_unit=1.0)
+    found = tessella.stability(problem.module, problem.box, method=method, units=units, seconds_per_unit=1.0)
     return found, time.process_time() - start
+
+
+def measured(problem: Problem, given: argparse.Namespace) -> dict[str, object]:
+    """Seconds with and without the bounds, by each solver, and the optima."""
+    known, spent = bounds(problem, given.method, given.units)
+    loose = tessella.stability(problem.module, problem.box, method="interval").totals()["unstable"]
+    record: dict[str, object] = {"problem": problem.name, "loose": loose, "open": known.totals()["unstable"], "bounds": spent}
+    for name, solve in SOLVERS.items():
+        try:
+            record[name] = [solve(problem, None, given.seconds), solve(problem, known, given.seconds)]
+        except gurobipy.GurobiError as error:
+            record[name] = str(error)[:40]
+    return record
+
+
+def line(record: dict[str, object]) -> tuple[str, dict[str, float]]:
+    """A row of the table, and how many times as fast each solver was."""
+    cells = [record["problem"], str(record["loose"]), str(record["open"]), f"{record['bounds']:.2f}"]
+    optima, ratios = list[float](), dict[str, float]()
+    for name in SOLVERS:
+        if isinstance(record[name], str):
+            cells.append(record[name])
+            continue
+        (one, without, sure), (other, within, settled) = record[name]
+        optima += [value for value, proved in ((one, sure), (other, settled)) if proved]
+        ratios[name] = without / (within + record["bounds"])
+        marks = "" if sure else ">", "" if settled else ">"
+        cells.append(f"{marks[0]}{without:.2f}, {marks[1]}{within:.2f}, {ratios[name]:.1f}")
+    same = max(optima) - min(optima) <= 1e-4 * (1.0 + abs(optima[0])) if optima else None
+    return "| " + " | ".join([*cells, {True: "yes", False: "NO", None: "-"}[same]]) + " |", ratios
 
 
 def main() -> None:
@@ -194,36 +270,42 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data")
     parser.add_argument("--method", default="milp")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for one solve, after which it counts as that long")
+    parser.add_argument("--units", default="unstable")
+    parser.add_argument("--seconds", type=float, default=120.0, help="CPU seconds for one solve, after which it is marked with >")
     parser.add_argument("--only", type=int, nargs="*", help="numbers of problems")
+    parser.add_argument("--notes", type=Path, help="a file that keeps what was measured; a later run goes on from there")
     given = parser.parse_args()
     torch.set_num_threads(1)
     logging.getLogger("pyomo").setLevel(logging.ERROR)  # that OMLT starts variables at 0
+    lines = given.notes.read_text().splitlines() if given.notes and given.notes.exists() else []
+    done = dict(map(json.loads, lines))
     chosen = problems(given.data)
-    chosen = [chosen[number] for number in given.only] if given.only else chosen
     for method in ("milp", "linear"):
-        bounds(chosen[-1], method)  # loads compiled code
-    heads = ["problem", "open ReLUs", "bounds, s", *(f"{name}: without, with, ratio" for name in SOLVERS), "same optimum"]
+        tessella.stability(
+            nn.Sequential(nn.Linear(4, 9), nn.ReLU(), nn.Linear(9, 9), nn.ReLU()), (-1, 1), method=method
+        )  # loads compiled code
+    heads = [
+        "problem",
+        "open ReLUs, interval",
+        "open ReLUs",
+        "bounds, s",
+        *(f"{name}: without, with, ratio" for name in SOLVERS),
+        "same optimum",
+    ]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads), flush=True)
     ratios: dict[str, list[float]] = {name: [] for name in SOLVERS}
-    for problem in chosen:
-        known, spent = bounds(problem, given.method)
-        cells, optima = [problem.name, str(known.totals()["unstable"]), f"{spent:.2f}"], list[float]()
-        for name, solve in SOLVERS.items():
-            try:
-                (one, without, sure), (other, within, settled) = (
-                    solve(problem, None, given.seconds),
-                    solve(problem, known, given.seconds),
-                )
-            except gurobipy.GurobiError as error:
-                cells.append(str(error)[:40])
-                continue
-            optima += [value for value, proved in ((one, sure), (other, settled)) if proved]
-            ratios[name].append(without / (within + spent))
-            marks = "" if sure else ">", "" if settled else ">"
-            cells.append(f"{marks[0]}{without:.2f}, {marks[1]}{within:.2f}, {ratios[name][-1]:.1f}")
-        same = max(optima) - min(optima) <= 1e-4 * (1.0 + abs(optima[0])) if optima else None
-        print("| " + " | ".join([*cells, {True: "yes", False: "NO", None: "-"}[same]]) + " |", flush=True)
+    for number, make in enumerate(chosen):
+        if given.only is not None and number not in given.only:
+            continue
+        if number not in done:
+            done[number] = measured(make(), given)
+            if given.notes:
+                with given.notes.open("a") as file:
+                    file.write(json.dumps([number, done[number]]) + "\n")
+        row, found = line(done[number])
+        print(row, flush=True)
+        for name, ratio in found.items():
+            ratios[name].append(ratio)
     for name, found in ratios.items():
         print(f"{name}: median {median(found):.1f} times as fast with bounds, their time included ({len(found)} problems)")
 

@@ -377,7 +377,7 @@ class Network:
     def to_onnx(self, path: str | os.PathLike[str], *, dtype: str = "float64", input_shape: Sequence[int] | None = None) -> None:
         """Write the network to an ONNX file.
 
-        In double precision `tessella.load` reads it back as an equal network; single precision rounds weights to 24 bits, and halves the file.  A linear unit with a slope of
+        In double precision `tessella.load` reads it back as an equal network; single precision rounds weights to 24 bits (to 0 below 1e-45; beyond 3.4e38 it is refused), and halves the file.  A linear unit with a slope of
         its own has the slope multiplied into its weights, which rounds.  Sparse weights are written with their zeros.
 
         Parameters

@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_array
 
 import tessella
+from helpers.onnx_models import model, node
 from tessella.cli import networks
 from tessella.errors import MissingPackage
 
@@ -78,6 +79,58 @@ def test_single_precision_is_told(run, tmp_path):
     path = saved(tmp_path / "net.npz", [([[0.1, 0.2], [-0.3, -0.1]], [0.1, -0.1]), ([[0.7, 1.0]], None)])
     _, _, err = run("compress", path, "--box", "0,1", "-o", "net.onnx", "--float32")
     assert "weights are rounded to single precision in the file" in err
+
+
+def test_weights_that_vanish_in_single_precision_are_told(run, tmp_path):
+    path = saved(tmp_path / "net.npz", [([[1.0, 1e-50], [-1e-46, 1.0]], [0.0, 1e-45]), ([[1.0, 1.0]], None)])
+    code, _, err = run("export", path, "-o", "net.onnx", "--float32")
+    assert (code, err) == (0, "Note: 2 weights and biases are too small for single precision (below 1e-45), and 0 in the file.\n")
+    path = saved(tmp_path / "large.npz", [([[1e39]], None)])
+    code, _, err = run("export", path, "-o", "large.onnx", "--float32")
+    assert (code, "passes the largest number of float32; write it as float64" in err, (tmp_path / "large.onnx").exists()) == (
+        2,
+        True,
+        False,
+    )
+
+
+def convolutional(path):
+    """A convolution of 4 channels, two of which are never active, and a dense layer."""
+    pytest.importorskip("onnx")
+    rng = np.random.default_rng(3)
+    constants = {
+        "w": rng.standard_normal((4, 1, 3, 3)),
+        "b": np.array([0.1, -90.0, 0.2, -90.0]),
+        "g": rng.standard_normal((64, 3)),
+        "h": rng.standard_normal(3),
+    }
+    nodes = [
+        node("Conv", ["x", "w", "b"], "c"),
+        node("Relu", ["c"], "r"),
+        node("Flatten", ["r"], "f"),
+        node("Gemm", ["f", "g", "h"], "y"),
+    ]
+    path.write_bytes(model(nodes, (1, 1, 6, 6), constants).SerializeToString())
+    return path
+
+
+def test_convolutions_stay_convolutions(run, tmp_path):
+    path = convolutional(tmp_path / "conv.onnx")
+    code, out, err = run("compress", path, "--box", "0,1", "-o", "smaller.onnx")
+    assert (code, err) == (0, "")
+    assert "Units of a convolution are its channels. 119 of 235 numbers are left, each as it was, so outputs are the same." in out
+    assert "Conv_1  Conv      4     2         2       0" in out
+    assert "all stay: its units are outputs" in out
+    code, out, _ = run("compress", path, "--box", "0,1", "-o", "smaller.onnx", "--json")
+    record = json.loads(out)
+    assert [one["kept"] for one in record["operators"]["operators"]] == [2, 3]
+    code, _, err = run("compress", path, "--box", "0,1", "-o", "dense.onnx", "--dense", "--float32")
+    assert "weights are rounded to single precision" in err
+    assert tessella.load(tmp_path / "dense.onnx").shape == "36-32-3"
+    _, _, err = run("compress", path, "--box", "0,1", "-o", "smaller.onnx", "--float32")
+    assert "so does the precision of the model" in err
+    assert run("compress", path, "--box", "0,1", "-o", "dense.onnx", "--relu-output", "-q")[0] == 0
+    assert tessella.load(tmp_path / "dense.onnx").relus == 35
 
 
 def test_sparse_weights_are_told(run, tmp_path):

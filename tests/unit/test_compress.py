@@ -4,6 +4,7 @@ import itertools
 import json
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -118,6 +119,36 @@ def test_underflow_and_cancellation_are_part_of_the_proved_error(seed):
     """Products that underflow once had no doubt; where double precision cancels, exact arithmetic says that both agree."""
     case = draw(seed).case
     assert look("compress", Hunt(draw(seed), case.network, case.domain, set(), seed)) == Seen()
+
+
+@pytest.mark.parametrize("slip", [1e-3, 1.0])
+def test_a_wrong_smaller_network_is_refused(monkeypatch, slip):
+    """Whatever slips in a weight is seen when both networks are evaluated, and no network comes back."""
+    module = import_module("tessella.compressing.compress")
+    right = module.pruned
+
+    def wrong(*given):
+        *layers, last = right(*given)
+        return (*layers, replace(last, weight=last.weight + slip))
+
+    monkeypatch.setattr(module, "pruned", wrong)
+    network, domain = low_rank_network(2)
+    with pytest.raises(
+        tessella.ConversionMismatch, match=r"the smaller network's outputs differ by .* more than .*; please report this network"
+    ) as refused:
+        tessella.compress(network, domain)
+    assert "\n" not in str(refused.value)
+
+
+def test_stable_units_that_are_not_are_refused():
+    """Bounds that do not hold make a wrong network; the check of outputs sees that, too."""
+    network = Network.from_arrays([(np.eye(2), [-0.5, 0.25]), ([[1.0, 1.0]], None)])
+    known = tessella.stability(network, (0, 1))
+    low, high = ([part.copy() for part in ends] for ends in (known.bounds.lower, known.bounds.upper))
+    high[0][0] = 0.0  # it is 0.5
+    lying = replace(known, bounds=replace(known.bounds, lower=tuple(low), upper=tuple(high)))
+    with pytest.raises(tessella.ConversionMismatch, match="please report this network"):
+        tessella.compress(known.network, known.domain, stability=lying)
 
 
 def test_files_give_the_smaller_network_back(tmp_path):

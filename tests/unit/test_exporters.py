@@ -216,6 +216,37 @@ def test_a_wrong_copy_would_be_noticed():
         check_numbers(layers[0].weight, layers[0].weight + 1.0, "it")
 
 
+def test_a_wrong_copy_is_refused_and_nothing_is_written(tmp_path, monkeypatch):
+    """A weight that is lost on its way into a file, and an evaluator that computes something else."""
+    import sys
+
+    network, writer = any_network(4), sys.modules["tessella.exporters.onnx"]
+    right = writer._model
+
+    def wrong(layers, shape):
+        found = right(layers, shape)
+        for item in found.graph.initializer:
+            if item.name == "b0":
+                item.raw_data = (np.frombuffer(item.raw_data) + 1.0).tobytes()
+        return found
+
+    monkeypatch.setattr(writer, "_model", wrong)
+    with pytest.raises(
+        tessella.ConversionMismatch, match=r"net\.onnx: b0: not the numbers that were written come back; please report"
+    ):
+        network.to_onnx(tmp_path / "net.onnx")
+    monkeypatch.setattr(writer, "_model", right)
+    monkeypatch.setattr(
+        writer, "check_outputs", lambda layers, inputs, outputs, what: check_outputs(layers, inputs, outputs + 1e-6, what)
+    )
+    with pytest.raises(
+        tessella.ConversionMismatch,
+        match=r"net\.onnx: output 0 differs by 1e-06 from the network's at a seeded point; please report",
+    ):
+        network.to_onnx(tmp_path / "net.onnx")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("package", ["torch", "keras"])
 def test_missing_packages_say_what_to_install(monkeypatch, package):
     monkeypatch.setitem(__import__("sys").modules, package, None)

@@ -97,6 +97,20 @@ def test_the_optimum_is_the_exact_end_of_the_range(way):
         assert with_bounds.maximum(output) == pytest.approx(expected, abs=1e-5)
 
 
+def test_exact_ranges_are_in_the_rows_of_scip():
+    """PySCIPOpt-ML's big-M come from interval arithmetic; of open ReLUs they are the proved bounds then."""
+    given = Scip()
+    given.bound(KNOWN)
+    relus = [layer for layer in given.added if layer.activation == "relu"]
+    for number, layer in enumerate(relus):
+        (binaries,), (_, inactive, active) = layer._created_vars, layer._created_cons
+        for unit in np.flatnonzero(KNOWN.unstable[number]):
+            name = binaries[0, unit].name
+            found = [given.model.getValsLinear(rows[0, unit])[name] for rows in (inactive, active)]
+            assert found == [-KNOWN.bounds.lower[number][unit], -KNOWN.bounds.upper[number][unit]]
+            assert given.model.getRhs(inactive[0, unit]) == -KNOWN.bounds.lower[number][unit]
+
+
 def test_omlt_finds_the_same():
     neuralnet = pytest.importorskip("omlt.neuralnet")
     for output in range(2):

@@ -15,6 +15,7 @@ from tessella.cli.where import Where
 
 if TYPE_CHECKING:
     from tessella.compressing.result import Compression
+    from tessella.compressing.rewriting import Rewritten
 
 
 @command
@@ -23,6 +24,7 @@ def compress(  # noqa: PLR0913  one parameter per option
     model: options.Model,
     output: options.CompressOutput = None,
     float32: options.Float32 = False,
+    dense: options.DenseOutput = False,
     where: Where,
     ranges: Ranges,
     seconds: options.Seconds = None,
@@ -35,6 +37,9 @@ def compress(  # noqa: PLR0913  one parameter per option
     Units that never change their state there, that are multiples of others, or that nobody reads are removed.  What is left has the same outputs on the
     domain, but for a rounding error with a proved bound.
 
+    An ONNX model with convolutions is written with its own operators: channels that are never active, or that nobody reads, are gone.  With --dense, and from
+    other formats, it is written as dense layers.
+
     A time limit or Ctrl-C ends with the units that are proved stable so far.
 
     Examples
@@ -43,12 +48,14 @@ def compress(  # noqa: PLR0913  one parameter per option
 
         tessella compress model.onnx --box 0,1 --method linear
 
+        tessella compress convnet.onnx --box 0,1 -o dense.onnx --dense
+
         tessella compress acasxu.onnx --property prop_3.vnnlib -o smaller.onnx --float32
 
         tessella compress model.onnx --around image.npy --radius 0.03 --box 0,1 -o smaller.npz --json
     """
     if output is None:
-        refuse("says how a file is written; give one with -o", float32=float32)
+        refuse("says how a file is written; give one with -o", float32=float32, dense=dense)
     else:
         check_output(output, networks.FORMATS)
         check_apart(output, model)
@@ -57,23 +64,46 @@ def compress(  # noqa: PLR0913  one parameter per option
     domain = where.needed(network)
     known = ranges.stability(network, domain, machines, shown=printing.shown, seconds=seconds)
     found = tessella.compress(network, domain, stability=known)
+    kept = None
     if output is not None:
-        networks.write_network(found.network, output, float32=float32)
+        kept = None if dense else _kept_convolutions(found, model, output, reading)
+        if kept is None:
+            networks.write_network(found.network, output, float32=float32)
     if printing.as_json:
-        drawing.print_json({"model": model, "file": output, **found.to_dict()})
+        drawing.print_json({"model": model, "file": output, **found.to_dict(), "operators": kept.to_dict() if kept else None})
     elif printing.quiet:
         typer.echo(str(found.network.relus))
     else:
         compressions.print_compression(titled(model, network, domain), found)
     if output is not None and printing.shown:
-        _tell_file(model, output, found, float32=float32)
+        _tell_file(model, output, found, kept, float32=float32)
     end(interrupted=found.interrupted)
 
 
-def _tell_file(model: str, output: str, found: "Compression", *, float32: bool) -> None:
+def _kept_convolutions(found: "Compression", model: str, output: str, reading: Reading) -> "Rewritten | None":
+    """Write an ONNX model with the operators that it has; None if it has no convolutions, or is read in another way than it is."""
+    ends = (".onnx", ".onnx.gz")
+    if (
+        not (output.lower().endswith(".onnx") and model.lower().endswith(ends))
+        or reading.output_name
+        or reading.fixed_inputs
+        or reading.relu_output
+    ):
+        return None
+    from tessella.compressing.rewriting import keeps_convolutions  # noqa: PLC0415  only for those who write
+
+    return found.to_onnx(output, like=model) if keeps_convolutions(model) else None
+
+
+def _tell_file(model: str, output: str, found: "Compression", kept: "Rewritten | None", *, float32: bool) -> None:
     """What was written, and what a reader of the file should know."""
     size, before = (Path(place).stat().st_size if Path(place).is_file() else 0 for place in (output, model))
     typer.echo(f"{output}: {size / 1000:,.1f} kB" + (f" ({model}: {before / 1000:,.1f} kB)" if before else ""))
+    if kept is not None:
+        compressions.print_operators(found, kept)
+        if float32:
+            note("convolutions stay what they are, and so does the precision of the model; --dense --float32 writes dense layers")
+        return
     if float32:
         note("weights are rounded to single precision in the file, which the bound on the difference does not cover")
     if compressions.stored_sparsely(found.network) and not output.lower().endswith(".npz"):

@@ -9,6 +9,7 @@ from tessella.result import format_share
 
 if TYPE_CHECKING:
     from tessella.compressing.result import Compression
+    from tessella.compressing.rewriting import Rewritten
     from tessella.network import Network
 
 _MOST = 60  # layers that are listed
@@ -55,6 +56,29 @@ def print_compression(title: str, found: "Compression") -> None:
     out.print(
         f"At {found.points:,} random points, computed in double precision, they differ by {found.difference:.2g} at most{_rounded(found)}."
     )
+
+
+def print_operators(found: "Compression", kept: "Rewritten") -> None:
+    """What became of each convolution and dense layer of a file that has the operators of the original."""
+    drawn = table(
+        "In the file operators stay what they are",
+        [(head, True) for head in ("operator", "kind", "units", "left", "inactive", "unread", "")],
+    )
+    for one in kept.operators[:_MOST]:
+        drawn.add_row(
+            one.name, one.kind, *map(str, (one.units, one.kept, one.inactive, one.unread)), one.why and f"all stay: {one.why}"
+        )
+    out = console()
+    out.print()
+    out.print(drawn)
+    if len(kept.operators) > _MOST:
+        out.print(f"... and {len(kept.operators) - _MOST:,} more operators (--json has all)")
+    out.print(
+        f"\nUnits of a convolution are its channels. {kept.parameters:,} of {kept.before:,} numbers are left, each as it was, so outputs are the same."
+    )
+    out.print(f"At {kept.points:,} random points, computed in double precision, they differ by {kept.difference:.2g} at most.")
+    if found.network.relus < kept.network.relus:
+        out.print(f"The file has {kept.network.relus:,} ReLUs; --dense writes the {found.network.relus:,} above.")
 
 
 def _why_nothing(found: "Compression") -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tessella.cli.meanings import note
 from tessella.errors import OptionError
 from tessella.files import writing
 from tessella.packages import keras_package, keras_quiet, torch_package
@@ -83,6 +84,10 @@ def write_network(network: "Network", path: str, *, float32: bool) -> None:
     """
     dtype = "float32" if float32 or _is_single(network) else "float64"
     next(write for end, write in _WRITERS.items() if path.lower().endswith(end))(network, path, dtype)
+    vanished = _vanishing(network) if float32 else 0
+    if vanished:
+        what = "1 weight or bias is" if vanished == 1 else f"{vanished:,} weights and biases are"
+        note(f"{what} too small for single precision (below 1e-45), and 0 in the file")
 
 
 def _is_single(network: "Network") -> bool:
@@ -90,6 +95,13 @@ def _is_single(network: "Network") -> bool:
     with np.errstate(over="ignore", under="ignore"):
         parts = [part for layer in network.layers for part in (_stored(layer.weight), layer.bias, layer.slope)]
         return all(bool((part.astype(np.float32) == part).all()) for part in parts)
+
+
+def _vanishing(network: "Network") -> int:
+    """How many numbers are 0 in single precision, and not in double."""
+    with np.errstate(over="ignore", under="ignore"):
+        parts = [part for layer in network.layers for part in (_stored(layer.weight), layer.bias, layer.slope)]
+        return sum(int(((part != 0.0) & (part.astype(np.float32) == 0.0)).sum()) for part in parts)
 
 
 def _stored(weight: Any) -> Any:

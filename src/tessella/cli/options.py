@@ -334,6 +334,9 @@ CompressOutput = Annotated[
     str | None,
     option("--output", "FILE", "Where to: .onnx, .npz, .pt2 or .keras. Without it nothing is written.", "-o"),
 ]
+DenseOutput = Annotated[
+    bool, typer.Option("--dense", help="Write convolutions as dense layers, without single units that are not needed (.onnx).")
+]
 Models = Annotated[
     list[str],
     typer.Argument(metavar="MODEL", help=".onnx, .onnx.gz, .npz, .pt2, .keras or .safetensors files.", show_default=False),

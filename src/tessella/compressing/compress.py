@@ -102,6 +102,7 @@ def compress(  # noqa: PLR0913  one keyword per option
         known.bounds.method,
         meter.clock() - start,
         known.bounds.interrupted,
+        known,
     )
 
 

@@ -1,19 +1,27 @@
 """A smaller network, and what is known of it."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tessella.answer import Answer, NamedNetwork, named, past, read_domain, read_network
 from tessella.compressing.points import spread_points
 from tessella.domain import Domain
+from tessella.errors import OptionError
 from tessella.methods import Method
 from tessella.network import Floats, Network
 from tessella.options import check_whole
 from tessella.result import told
+from tessella.stability import Stability
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+    from tessella.compressing.rewriting import Rewritten
 
 _ENTRIES = 20_000_000  # numbers of one batch of points
 
@@ -88,6 +96,8 @@ class Compression(Answer):
         Wall time spent, without compiling.
     interrupted
         Whether Ctrl-C ended the search for stable units early.
+    stability
+        The units that are stable, and how wide their ranges are; None if this was read from JSON.
     """
 
     network: Network
@@ -101,6 +111,7 @@ class Compression(Answer):
     method: Method
     seconds: float
     interrupted: bool = False
+    stability: Stability | None = None
 
     @property
     def share(self) -> float:
@@ -136,6 +147,35 @@ class Compression(Answer):
         """
         check_whole(points, "points", "a check", of="points")
         return largest_difference(self.original, self.network, self.domain, points, rng)[0]
+
+    def to_onnx(
+        self, path: str | os.PathLike[str], *, like: "str | os.PathLike[str] | ModelProto | None" = None
+    ) -> "Rewritten | None":
+        """Write the smaller network as an ONNX model.
+
+        Parameters
+        ----------
+        path
+            The file, under exactly this name; an existing one is replaced.
+        like
+            The ONNX model that the original was read from, or its path: what is written has the same operators, so convolutions stay convolutions, with fewer channels.  Channels and units that are
+            never active, or that nobody reads, are left out; what else was merged or folded stays as it was.  Without it, all of `network` is written as dense layers.
+
+        Returns
+        -------
+        What became of each operator if there is a model to be like, else None.
+        """
+        if like is None:
+            self.network.to_onnx(path)
+            return None
+        from tessella.compressing.rewriting import write_rewritten  # noqa: PLC0415  only for those who write
+
+        if self.stability is None:
+            msg = (
+                "this compression was read from JSON and does not know single units; compress the network again to write a model"
+            )
+            raise OptionError(msg)
+        return write_rewritten(like, self.stability, path)
 
     def totals(self) -> dict[str, int]:
         """How many ReLUs there are of each kind."""

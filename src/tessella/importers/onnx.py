@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,35 @@ def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto")
     name
         What to call it in messages.
     """
+    return with_places(model, wishes, name=name)[0]
+
+
+class Place(NamedTuple):
+    """The units that a ReLU of a model became: so many in a row of a layer, in the order of its elements.
+
+    Parameters
+    ----------
+    layer
+        The layer, from 0.
+    start
+        The first unit.
+    shape
+        Of what the ReLU passes on, its batch axis included.
+    """
+
+    layer: int
+    start: int
+    shape: tuple[int, ...]
+
+
+def with_places(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto") -> tuple[Network, dict[str, Place]]:
+    """Read an ONNX model that is in memory, and say which units its operators ``Relu`` became, by the names of what they pass on.
+
+    Parameters
+    ----------
+    model, wishes, name
+        As in `from_model`.
+    """
     with reading(name, "an ONNX model"):
         graph = model.graph
         if not graph.node:
@@ -79,7 +108,7 @@ def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto")
         reference = Reference(graph, plan.nodes, plan.kept, opset)
         trace = Trace(entries.shape)
         values: dict[str, Value] = {**_initializers(graph, plan), **entries.fixed, **entries.split(trace.input)}
-        results, folded = _run(plan, trace, values, opset)
+        results, folded, rectified = _run(plan, trace, values, opset)
         if not any(result.terms for result in results):
             msg = f"output {plan.kept[0]!r} does not depend on the input {next(iter(entries.shapes))!r}"
             raise UnsupportedModel(msg)
@@ -94,7 +123,9 @@ def from_model(model: "ModelProto", wishes: Wishes, *, name: str = "ModelProto")
             return reference(entries.feed(point))
 
         tolerances = replace(DEFAULT, conversion=max(DEFAULT.conversion, entries.rounding))
-        return checked(network, Source("onnx", name, input_shape=entries.one), forward, tolerances=tolerances)
+        found = {tensor: (trace.place(result), result.shape) for tensor, result in rectified.items()}
+        places = {tensor: Place(*place, shape) for tensor, (place, shape) in found.items() if place is not None}
+        return checked(network, Source("onnx", name, input_shape=entries.one), forward, tolerances=tolerances), places
 
 
 class _Entries:
@@ -249,9 +280,11 @@ def _outputs(graph: "GraphProto", output: str | None) -> list[str]:
     return [output]
 
 
-def _run(plan: Plan, trace: Trace, values: Mapping[str, Value], opset: int) -> tuple[list[Tensor], Counter[str]]:
-    """Run every operator, constants by the reference evaluator and the rest traced; gives the tensors to keep and how many operators were folded."""
-    found, folded = dict(values), Counter[str]()
+def _run(
+    plan: Plan, trace: Trace, values: Mapping[str, Value], opset: int
+) -> tuple[list[Tensor], Counter[str], dict[str, Tensor]]:
+    """Run every operator, constants by the reference evaluator and the rest traced; gives the tensors to keep, how many operators were folded, and what ReLUs pass on."""
+    found, folded, rectified = dict(values), Counter[str](), dict[str, Tensor]()
     last = {name: position for position, proto in enumerate(plan.nodes) for name in proto.input}
     made = {name for proto in plan.nodes for name in proto.output}
     for position, (proto, label) in enumerate(zip(plan.nodes, plan.labels, strict=True)):
@@ -265,12 +298,14 @@ def _run(plan: Plan, trace: Trace, values: Mapping[str, Value], opset: int) -> t
             msg = f"{label}: {error}" + (f"; {advice(cut)}" if isinstance(error, UnsupportedOperator) else "")
             raise type(error)(msg) from error
         found.update((name, result) for name, result in zip(proto.output, results, strict=False) if name)
+        if proto.op_type == "Relu" and isinstance(results[0], Tensor):
+            rectified[proto.output[0]] = results[0]
         if proto.op_type not in _PLAIN and all(isinstance(result, np.ndarray) for result in results):
             folded[proto.op_type] += 1
         for name in {*proto.input, *proto.output}:  # matrices can be large: what nobody reads any more is dropped
             if last.get(name, -1) <= position and name not in plan.kept:
                 found.pop(name, None)
-    return [_result(found[name], name) for name in plan.kept], folded
+    return [_result(found[name], name) for name in plan.kept], folded, rectified
 
 
 def _result(value: Value, name: str) -> Tensor:

@@ -209,6 +209,7 @@ class Trace:
             raise UnsupportedModel(msg)
         check_size(prod(shape), "the model's input")
         self._signals = 1
+        self._places: dict[Signal, tuple[int, int]] = {}
         self._input = Signal(prod(shape), 0)
         self.input = self._read(self._input, shape)
 
@@ -298,9 +299,14 @@ class Trace:
         notes = tuple(f"{name} at the end is left off: it changes no region" for name in getattr(output, "left_off", ()))
         layout = _Layout(self._input, output.tensor if isinstance(output, Ended) else output)
         network = layout.network()
+        self._places = layout.places()
         carried = sum(layer.linear_units for layer in network.layers[:-1])
         details = (f"{carried:,} linear units carry values past a layer, or keep a narrow place",) if carried else ()
         return replace(network, source=Source("", "", units=layout.units, notes=notes, details=details))
+
+    def place(self, tensor: Tensor) -> tuple[int, int] | None:
+        """The layer, from 0, and the first of the units in it that hold what a ReLU passes on; None if the network that was laid out has none for it."""
+        return self._places.get(next(iter(tensor.terms))) if len(tensor.terms) == 1 else None
 
 
 def _matrices(constant: "Tensor | Floats", outer: tuple[int, ...]) -> Floats:
@@ -350,6 +356,16 @@ class _Layout:
         for signal, _ in (pair for pairs in self.computes.values() for pair in pairs):
             counts[signal.kind] += int((signal.slopes() != 1.0).sum())
         return tuple((kind, count) for kind, count in sorted(counts.items()) if kind)
+
+    def places(self) -> dict[Signal, tuple[int, int]]:
+        """For each signal the layer that computes it, from 0, and its first unit there."""
+        found = dict[Signal, tuple[int, int]]()
+        for layer, computed in self.computes.items():
+            start = 0
+            for signal, _ in computed:
+                found[signal] = layer - 1, start
+                start += signal.size
+        return found
 
     def network(self) -> Network:
         held, layers = [self.source], list[Layer]()

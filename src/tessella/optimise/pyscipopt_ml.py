@@ -1,6 +1,7 @@
-"""Bounds for PySCIPOpt-ML: set on the variables of a network that ``pyscipopt_ml.add_predictor_constr`` added, before SCIP starts.
+"""Bounds for PySCIPOpt-ML: set on the variables of a network that ``pyscipopt_ml.add_predictor_constr`` added, and in its big-M rows, before SCIP starts.
 
-PySCIPOpt-ML propagates the bounds of inputs through the layers by interval arithmetic while it adds them, and has no option for better ones.
+PySCIPOpt-ML propagates the bounds of inputs through the layers by interval arithmetic while it adds them, and has no option for better ones.  With ``formulation="bigm"`` it writes these into the
+coefficients of rows, where bounds that are set later do not reach them: so the coefficients are changed, too.
 """
 
 from typing import Any, NamedTuple
@@ -12,14 +13,14 @@ from tessella.stability import Stability
 
 
 class _Step(NamedTuple):
-    """An affine map, the variables before and behind its ReLU, and those that its ReLU needs."""
+    """An affine map, the variables before and behind its ReLU, those that its ReLU needs, and its rows: behind - preactivation <= (1 - binary) M, and behind <= binary M."""
 
     weight: Any
     bias: Any
     before: Any
     behind: Any
     extra: Any
-    binary: bool
+    rows: Any
 
 
 def add_bounds(constraint: Any, stability: Stability, *, trusted: bool = False) -> Handed:
@@ -72,13 +73,13 @@ def _steps(constraint: Any) -> list[_Step]:
     for layer in constraint:
         relu = layer.activation == "relu"
         extra = layer._created_vars[0] if relu and layer._created_vars else None  # noqa: SLF001  nothing else names them
-        binary = layer.formulation == "bigm"
+        rows = layer._created_cons[-2:] if extra is not None and layer.formulation == "bigm" else None  # noqa: SLF001  likewise
         if not hasattr(layer, "coefs"):
-            found[-1] = found[-1]._replace(behind=layer.output, extra=extra, binary=binary)
+            found[-1] = found[-1]._replace(behind=layer.output, extra=extra, rows=rows)
         elif relu:
-            found.append(_Step(layer.coefs, layer.intercept, None, layer.output, extra, binary))
+            found.append(_Step(layer.coefs, layer.intercept, None, layer.output, extra, rows))
         else:
-            found.append(_Step(layer.coefs, layer.intercept, layer.output, None, None, binary))
+            found.append(_Step(layer.coefs, layer.intercept, layer.output, None, None, None))
     return found
 
 
@@ -90,10 +91,26 @@ def _set(scip: Any, step: _Step, known: Neurons) -> None:
     _bound(scip, step.behind, known.least, known.most)
     if step.extra is None:
         return
-    if step.binary:
+    if step.rows is not None:
         _bound(scip, step.extra, np.where(known.active, 1.0, 0.0), np.where(known.inactive, 0.0, 1.0))
+        _tighten(scip, step, known)
     else:  # the negative part
         _bound(scip, step.extra, np.maximum(-known.upper, 0.0), np.maximum(-known.lower, 0.0))
+
+
+def _tighten(scip: Any, step: _Step, known: Neurons) -> None:
+    """Put the bounds into the big-M rows of open ReLUs; those of others have a binary variable that is fixed, and say the right thing whatever M is."""
+    inactive, active = step.rows
+    least, most = np.minimum(known.lower, 0.0), np.maximum(known.upper, 0.0)
+    for index in np.ndindex(*step.extra.shape):
+        unit = index[-1]
+        if known.active[unit] or known.inactive[unit]:
+            continue
+        constant = 0.0 if step.before is not None else float(np.ravel(step.bias)[unit])
+        binary = step.extra[index]
+        scip.chgCoefLinear(inactive[index], binary, -float(least[unit]))
+        scip.chgRhs(inactive[index], constant - float(least[unit]))
+        scip.chgCoefLinear(active[index], binary, -float(most[unit]))
 
 
 def _bound(scip: Any, variables: Any, low: Any, high: Any) -> None:
