@@ -34,17 +34,7 @@ def _own(tree: Tree) -> int:
 
 
 class Both:
-    """One run of both kinds of descents.
-
-    Parameters
-    ----------
-    tree
-        Where to descend; it has a unit, and its domain a free input.
-    base
-        What seeds are made from.
-    report
-        Called every now and then with what is there.
-    """
+    """One run of both kinds of descents; it takes what `tessella.estimating.rounds.Rounds` takes."""
 
     def __init__(self, tree: Tree, base: int, report: Callable[[Sample], None]) -> None:
         """Nothing is drawn yet."""

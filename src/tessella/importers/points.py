@@ -32,8 +32,8 @@ def read_points(path: str | os.PathLike[str]) -> Floats:
     --------
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     file = pathlib.Path(folder, "points.csv")
-    ...     _ = file.write_text("0, 0.5\n1, 1\n")
+    ...     file = pathlib.Path(folder, "points.npy")
+    ...     np.save(file, [[0, 0.5], [1, 1]])
     ...     read_points(file).tolist()
     [[0.0, 0.5], [1.0, 1.0]]
     """

@@ -41,7 +41,7 @@ class Polygons(Answer):
     network, domain
         Of what, and where.
     patterns
-        One row per region: which ReLUs are active.
+        One row per region, in the order of the polygons: which ReLUs are active.
     corners
         The corners of all regions one after the other, each region's in counterclockwise order (ends of intervals: from left to right), in
         the free inputs; rounded.
@@ -186,12 +186,10 @@ def polygons(
     ----------
     network, domain
         Of what, and where: what `tessella.load` takes, and a domain, an interval such as ``(0, 1)``, or two arrays ``(lower, upper)``.  With more inputs take a slice: `tessella.slice`.
-    stability
-        Which units are stable, if that is known already.
     limit
         Stop when there are more regions than this.
-    progress
-        Called every now and then with the number of regions found; True for a bar on a terminal or in a notebook.
+    stability, progress
+        As in `tessella.graph`.
 
     Examples
     --------

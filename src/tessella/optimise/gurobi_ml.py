@@ -4,21 +4,13 @@ gurobi-ml has no option for bounds of neurons (its issue 237 asks for one); its 
 into rows with coefficients as tight as the bounds are, and a ReLU with one sign into an equation.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from tessella.optimise.neurons import Handed, Neurons, check_inputs, check_same, handed, package
+from tessella.optimise.neurons import Handed, Neurons, Step, check_inputs, handed, matched, package
 from tessella.stability import Stability
-
-
-class _Step(NamedTuple):
-    """An affine map of gurobi-ml, and the variables before and behind its ReLU."""
-
-    weight: Any
-    bias: Any
-    before: Any
-    behind: Any
 
 
 def add_bounds(constraint: Any, stability: Stability, *, trusted: bool = False) -> Handed:
@@ -50,38 +42,26 @@ def add_bounds(constraint: Any, stability: Stability, *, trusted: bool = False) 
     lower, upper = constraint.input.LB, constraint.input.UB
     for row in range(lower.shape[0]):
         check_inputs(stability, np.asarray(lower[row]), np.asarray(upper[row]), trusted=trusted)
-    steps = _steps(constraint)
-    known = check_same(
-        stability,
-        [step.weight.T for step in steps],
-        [step.bias for step in steps],
-        [step.behind is not None for step in steps],
-        "gurobi-ml",
-    )
-    for step, layer in zip(_last_of_each(steps), known, strict=True):
+    found = matched(stability, _steps(constraint), "gurobi-ml")
+    for step, layer in found:
         _set(step, layer)
     model.update()
-    return handed(known)
+    return handed([layer for _, layer in found])
 
 
-def _steps(constraint: Any) -> list[_Step]:
-    found = list[_Step]()
+def _steps(constraint: Any) -> list[Step]:
+    found = list[Step]()
     for layer in constraint:
         if not hasattr(layer, "coefs"):
-            found[-1] = found[-1]._replace(behind=layer.output)
+            found[-1] = replace(found[-1], behind=layer.output)
         elif hasattr(layer, "mixing"):
-            found.append(_Step(layer.coefs, layer.intercept, layer.mixing, layer.output))
+            found.append(Step(layer.coefs, layer.intercept, layer.mixing, layer.output))
         else:
-            found.append(_Step(layer.coefs, layer.intercept, layer.output, None))
+            found.append(Step(layer.coefs, layer.intercept, layer.output, None))
     return found
 
 
-def _last_of_each(steps: list[_Step]) -> list[_Step]:
-    """Those whose preactivations Tessella knows: the last ones of runs without a ReLU between."""
-    return [step for number, step in enumerate(steps) if step.behind is not None or number == len(steps) - 1]
-
-
-def _set(step: _Step, known: Neurons) -> None:
+def _set(step: Step, known: Neurons) -> None:
     pairs = [(step.before, known.lower, known.upper)]
     if step.behind is not None:
         pairs.append((step.behind, known.least, known.most))

@@ -110,6 +110,26 @@ def check_inputs(stability: Stability, lower: Floats, upper: Floats, *, trusted:
         raise DomainError(msg)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An affine map of another package, and the variables before and behind its ReLU."""
+
+    weight: Any  # one column per unit
+    bias: Any
+    before: Any
+    behind: Any  # None if it has no ReLU
+    extra: Any = None  # variables that the ReLU needs besides
+    rows: Any = None  # its rows, if those are binary: behind - preactivation <= (1 - binary) M, and behind <= binary M
+
+
+def matched(stability: Stability, steps: Sequence[Step], who: str) -> list[tuple[Step, Neurons]]:
+    """The steps whose preactivations Tessella knows, the last ones of runs without a ReLU between, with their bounds; raises if these are not the network's layers."""
+    weights = [np.asarray(step.weight).T for step in steps]
+    known = check_same(stability, weights, [step.bias for step in steps], [step.behind is not None for step in steps], who)
+    last = [step for number, step in enumerate(steps) if step.behind is not None or number == len(steps) - 1]
+    return list(zip(last, known, strict=True))
+
+
 def check_same(
     stability: Stability, weights: Sequence[Any], biases: Sequence[Any], bends: Sequence[bool], who: str
 ) -> list[Neurons]:

@@ -4,23 +4,13 @@ PySCIPOpt-ML propagates the bounds of inputs through the layers by interval arit
 coefficients of rows, where bounds that are set later do not reach them: so the coefficients are changed, too.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from tessella.optimise.neurons import Handed, Neurons, check_inputs, check_same, handed, package
+from tessella.optimise.neurons import Handed, Neurons, Step, check_inputs, handed, matched, package
 from tessella.stability import Stability
-
-
-class _Step(NamedTuple):
-    """An affine map, the variables before and behind its ReLU, those that its ReLU needs, and its rows: behind - preactivation <= (1 - binary) M, and behind <= binary M."""
-
-    weight: Any
-    bias: Any
-    before: Any
-    behind: Any
-    extra: Any
-    rows: Any
 
 
 def add_bounds(constraint: Any, stability: Stability, *, trusted: bool = False) -> Handed:
@@ -31,11 +21,7 @@ def add_bounds(constraint: Any, stability: Stability, *, trusted: bool = False) 
     constraint
         What ``pyscipopt_ml.add_predictor_constr`` returned, of a network of dense layers and ReLUs, with either of its formulations ("sos" or "bigm").
     stability, trusted
-        As in `tessella.optimise.gurobi_ml.add_bounds`.
-
-    Returns
-    -------
-    How many units' bounds were set, and how many of these are stable.
+        As in `tessella.optimise.gurobi_ml.add_bounds`, and so is what is returned.
 
     Examples
     --------
@@ -49,18 +35,10 @@ def add_bounds(constraint: Any, stability: Stability, *, trusted: bool = False) 
     for row in np.asarray(constraint.input, dtype=object).reshape(-1, constraint.input.shape[-1]):
         ends = np.array([[_end(scip, one.getLbOriginal()), _end(scip, one.getUbOriginal())] for one in row])
         check_inputs(stability, ends[:, 0], ends[:, 1], trusted=trusted)
-    steps = _steps(constraint)
-    known = check_same(
-        stability,
-        [np.asarray(step.weight).T for step in steps],
-        [step.bias for step in steps],
-        [step.behind is not None for step in steps],
-        "PySCIPOpt-ML",
-    )
-    last = [step for number, step in enumerate(steps) if step.behind is not None or number == len(steps) - 1]
-    for step, layer in zip(last, known, strict=True):
+    found = matched(stability, _steps(constraint), "PySCIPOpt-ML")
+    for step, layer in found:
         _set(scip, step, layer)
-    return handed(known)
+    return handed([layer for _, layer in found])
 
 
 def _end(scip: Any, value: float) -> float:
@@ -68,22 +46,22 @@ def _end(scip: Any, value: float) -> float:
     return float(np.copysign(np.inf, value)) if scip.isInfinity(abs(value)) else value
 
 
-def _steps(constraint: Any) -> list[_Step]:
-    found = list[_Step]()
+def _steps(constraint: Any) -> list[Step]:
+    found = list[Step]()
     for layer in constraint:
         relu = layer.activation == "relu"
         extra = layer._created_vars[0] if relu and layer._created_vars else None  # noqa: SLF001  nothing else names them
         rows = layer._created_cons[-2:] if extra is not None and layer.formulation == "bigm" else None  # noqa: SLF001  likewise
         if not hasattr(layer, "coefs"):
-            found[-1] = found[-1]._replace(behind=layer.output, extra=extra, rows=rows)
+            found[-1] = replace(found[-1], behind=layer.output, extra=extra, rows=rows)
         elif relu:
-            found.append(_Step(layer.coefs, layer.intercept, None, layer.output, extra, rows))
+            found.append(Step(layer.coefs, layer.intercept, None, layer.output, extra, rows))
         else:
-            found.append(_Step(layer.coefs, layer.intercept, layer.output, None, None, None))
+            found.append(Step(layer.coefs, layer.intercept, layer.output, None))
     return found
 
 
-def _set(scip: Any, step: _Step, known: Neurons) -> None:
+def _set(scip: Any, step: Step, known: Neurons) -> None:
     if step.before is not None:
         _bound(scip, step.before, known.lower, known.upper)
     if step.behind is None:
@@ -98,7 +76,7 @@ def _set(scip: Any, step: _Step, known: Neurons) -> None:
         _bound(scip, step.extra, np.maximum(-known.upper, 0.0), np.maximum(-known.lower, 0.0))
 
 
-def _tighten(scip: Any, step: _Step, known: Neurons) -> None:
+def _tighten(scip: Any, step: Step, known: Neurons) -> None:
     """Put the bounds into the big-M rows of open ReLUs; those of others have a binary variable that is fixed, and say the right thing whatever M is."""
     inactive, active = step.rows
     least, most = np.minimum(known.lower, 0.0), np.maximum(known.upper, 0.0)

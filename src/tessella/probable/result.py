@@ -35,7 +35,7 @@ class MIPBound(Answer):
     subject
         Whose solutions.
     parity_size
-        How many variables a parity constraint has.
+        How many variables a parity constraint has: k in XOR-k.
     confidence
         The probability asked for.
     draws

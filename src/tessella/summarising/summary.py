@@ -236,7 +236,7 @@ class Summary(Answer):
     status
         Why it ended.
     seconds
-        Wall time spent.
+        Wall time spent, without compiling.
     """
 
     network: Network
