@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 
-.PHONY: demo docs test test-quick test-slow fuzz lint style types clean paper-smoke paper-docs
+# Tests start Python again and again: what it has read once, it keeps beside the source, whatever the shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: demo docs test test-quick test-slow fuzz lint style types warm clean paper-smoke paper-docs
 demo: $(VENV)/.installed
 	@$(VENV)/bin/tessella demo
 
@@ -12,13 +15,14 @@ PYTEST := $(VENV)/bin/python -m pytest -q --numprocesses auto --maxprocesses 8 -
 
 # lint, and every test that is not marked slow: about five minutes on two cores, once compiled code is on disk.
 # Types are checked while tests run.
-test: style
+test: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory --jobs 2 style warm
 	@$(MAKE) --no-print-directory --jobs 2 types test-quick
 
 test-quick: $(VENV)/.installed-dev
 	$(PYTEST) -m "not slow"
 
-# the tests marked slow: rates over thousands of runs, the paper's experiment, long counts
+# the tests marked slow: rates over thousands of runs, further seeds, the paper's experiment, long counts
 test-slow: $(VENV)/.installed-dev
 	$(PYTEST) -m slow
 
@@ -48,8 +52,16 @@ style: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
 
-types: $(VENV)/.installed-dev
+# Sources that were found right are not looked at again until one of them, or a package, changes.
+types: $(VENV)/.types-right
+
+$(VENV)/.types-right: $(VENV)/.installed-dev pyproject.toml $(shell find src -name '*.py')
 	$(VENV)/bin/basedpyright
+	@touch $@
+
+# all compiled code, at once and on all cores; otherwise every process of tests compiles what it needs, and others wait or do the same
+warm: $(VENV)/.installed-dev
+	$(VENV)/bin/tessella warm
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
@@ -62,7 +74,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing Tessella and what its tests need into $(VENV) (once, a few minutes) ..."
-	@$(PIP) install --quiet --constraint constraints.txt --editable '.[dev]'
+	@$(PIP) install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	@touch $(VENV)/.installed $@
 
 clean:

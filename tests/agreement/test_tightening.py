@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from helpers.seeds import seeds
 from tessella import Box, Layer, Network, Polytope
 from tessella.preactivation import Method
 from tessella.tightening import tighten
@@ -98,7 +99,7 @@ def points_inside(domain, rng, count=400):
     return points[domain.contains(points)]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", seeds(200, quick=70))
 def test_bounds_hold_the_true_range_and_each_method_is_at_least_as_tight(seed):
     rng = np.random.default_rng(seed)
     network = random_network(rng)

@@ -73,6 +73,7 @@ def test_processes_analyse_and_bound(run):
     assert run(*repeated, "--processes", "2") == run(*repeated)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_answer(run):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as cluster:

@@ -7,7 +7,9 @@ import re
 import pytest
 
 import tessella
+from helpers.here import Here
 from helpers.pages import ROOT, blocks, run_commands, run_python
+from tessella.analysis import plan
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*/*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 PAGES = [page for page in PAGES if page.parent.name != "notebook" and page.name != "paper.md" and blocks(page)]
@@ -56,7 +58,8 @@ def test_every_public_name_is_in_the_reference_once_and_has_an_example(name):
         "local model.onnx --data points.csv --radius 0.01",
     ],
 )
-def test_every_field_of_json_is_on_its_page(command, run, tmp_path):
+def test_every_field_of_json_is_on_its_page(command, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "EstimatingProcess", Here)
     for name in ("model.onnx", "other.onnx"):
         (tmp_path / name).write_bytes((ROOT / "src/tessella/data/digits.onnx").read_bytes())
     (tmp_path / "points.csv").write_text("\n".join(",".join([digit] * 64) for digit in "01"))

@@ -245,9 +245,9 @@ def test_the_walkers_count_what_brute_force_does():
             assert count(network, box, workers=workers).exact == exact
 
 
-def test_the_count_does_not_depend_on_the_executor(monkeypatch):
+def test_the_count_does_not_depend_on_the_executor(monkeypatch, processes):
     monkeypatch.setattr(schedule, "_SHORT_AFAR", 0.001)
-    with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+    with ThreadPoolExecutor(3) as threads:
         for network, box, exact in five_inputs():
             assert count(network, box, executor=threads).exact == exact
             assert count(network, box, executor=processes, workers=3).exact == exact

@@ -1,8 +1,5 @@
 """`local`: what it refuses, how it ends early, and what its answer can do."""
 
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
-
 import numpy as np
 import pytest
 
@@ -103,9 +100,8 @@ def test_ctrl_c_returns_what_is_known(monkeypatch):
     assert all(low <= number <= high for low, number, high in zip(found.lower, whole.counts, found.upper, strict=True))
 
 
-def test_workers_do_not_change_the_answer():
+def test_workers_do_not_change_the_answer(processes):
     net, points = wide(), np.random.default_rng(1).random((6, 30))
     one = tessella.local(net, points, 0.01, workers=1)
     assert tessella.local(net, points, 0.01, workers=3).rows() == one.rows()
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
-        assert tessella.local(net, points, 0.01, executor=executor).rows() == one.rows()
+    assert tessella.local(net, points, 0.01, executor=processes).rows() == one.rows()

@@ -79,16 +79,15 @@ def test_an_answer_says_what_it_claims(network, box):
     assert record["seed"] == [3]
 
 
-def test_the_same_seed_gives_the_same_answer_whoever_works(network, box, stability):
+def test_the_same_seed_gives_the_same_answer_whoever_works(network, box, stability, processes):
     given = {"stability": stability, "rng": 7, "repetitions": 12}
     alone = tessella.mipbound(network, box, workers=1, **given)
     assert tessella.mipbound(network, box, workers=3, **given) == alone
     assert tessella.mipbound(network, box, **given) == alone
     with ThreadPoolExecutor(2) as threads:
         assert tessella.mipbound(network, box, executor=threads, **given) == alone
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
-        assert tessella.mipbound(network, box, executor=processes, **given) == alone
-        solved = tessella.mipbound(network, box, executor=processes, solver=SCIP(), **given)
+    assert tessella.mipbound(network, box, executor=processes, **given) == alone
+    solved = tessella.mipbound(network, box, executor=processes, solver=SCIP(), **given)
     assert solved.draws == alone.draws
     assert (solved.method, solved.epsilon) == ("SCIP", 1e-6)
     assert tessella.mipbound(network, box, stability=stability, rng=8, repetitions=12).draws != alone.draws
@@ -359,7 +358,7 @@ def knapsack(tmp_path):
     return model, tmp_path
 
 
-def test_any_problem_from_files_and_objects(knapsack):
+def test_any_problem_from_files_and_objects(knapsack, processes):
     model, folder = knapsack
     truth = sum(sum((i + 1) * s for i, s in enumerate(states)) <= 39 for states in itertools.product((0, 1), repeat=12))
     found = tessella.mipbound_model(model, parity_size=4)
@@ -373,8 +372,7 @@ def test_any_problem_from_files_and_objects(knapsack):
     some = tessella.mipbound_model(model, [f"item({i})" for i in (0, 3, 11)], parity_size=2)
     assert some.lower <= 8
     assert some.subject.variables == 3
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as processes:
-        afar = tessella.mipbound_model(model, parity_size=4, repetitions=6, executor=processes)
+    afar = tessella.mipbound_model(model, parity_size=4, repetitions=6, executor=processes)
     assert afar.draws == found.draws[:6]
 
 
