@@ -57,6 +57,7 @@ def test_an_address_where_nobody_listens_is_told(run, monkeypatch):
     assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_answers(run):
     given = ("--processes", "2", "-q")
     assert run("count", DIGITS, *BOX, *given) == (0, "26785\n", "")

@@ -16,7 +16,14 @@ PAGES = [page for page in PAGES if page.parent.name != "notebook" and page.name 
 REFERENCE = {page: page.read_text() for page in (ROOT / "docs/reference").glob("*.md")}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+SLOW = {"comparing.md"}  # it analyses six times
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in PAGES],
+    ids=[str(page.relative_to(ROOT)) for page in PAGES],
+)
 def test_code_of_the_page_runs(page, run, tmp_path):
     (tmp_path / "model.onnx").write_bytes((ROOT / "src/tessella/data/digits.onnx").read_bytes())
     scope = {"__name__": "__main__"}

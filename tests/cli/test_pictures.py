@@ -152,7 +152,7 @@ def test_a_report_is_written(run, model, tmp_path):
 
 
 def test_a_report_on_a_slice_as_json(run, model):
-    code, out, _ = run("report", model, "--slice", "0,1", "--seconds", "1", "--json", "-o", "x.html")
+    code, out, _ = run("report", model, "--slice", "0,1", "--seconds", "30", "--json", "-o", "x.html")
     assert code == 0
     record = json.loads(out)
     assert record["file"] == "x.html"

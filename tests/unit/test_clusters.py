@@ -122,6 +122,7 @@ def test_what_a_task_raises_is_raised(client):
         cluster.submit(int, "one").result()
 
 
+@pytest.mark.slow
 def test_a_task_that_ends_all_its_workers_is_given_up(client):
     with hired(client.get_executor(retries=0)) as cluster:
         pending = Pending[str](cluster)

@@ -111,7 +111,7 @@ def test_shared_predictions_narrow_the_spread():
     assert after.logarithms.std() < 0.85 * before.logarithms.std()
 
 
-@pytest.mark.parametrize("sizes", [(2, 70, 4), (3, 70)])
+@pytest.mark.parametrize("sizes", [pytest.param((2, 70, 4), marks=pytest.mark.slow), (3, 70)])
 def test_rounds_with_shared_predictions_are_unbiased(sizes):
     """From nothing, with everything that is learned and tried on the way."""
     tree = tree_of(*sizes, seed=2)
