@@ -238,7 +238,9 @@ def _enough(bits: int, residues: Residues) -> int:
 
 @compiled
 def _bits(layer: int, residues: Residues) -> int:
-    """Of the numbers of a layer's rows, or of the domain's walls for layer -1."""
+    """Of the numbers of a layer's rows, or of the domain's walls for layer -1; where there are no primes, more than they can prove."""
+    if not len(residues.primes):
+        return 1
     return residues.bits[layer if layer >= 0 else len(residues.bits) - 1]
 
 
@@ -264,8 +266,6 @@ def _keep(at: int, most: int, residues: Residues) -> None:
 @apart
 def is_zero(layer: int, relu: int, pattern: ByteMatrix, residues: Residues) -> bool:
     """Whether a unit's row is proved to be exactly zero below these decisions."""
-    if not len(residues.primes):
-        return False
     most = _enough(_bits(layer, residues) + 1, residues)
     if most == 0:
         return False
@@ -280,8 +280,6 @@ def is_zero(layer: int, relu: int, pattern: ByteMatrix, residues: Residues) -> b
 @apart
 def is_multiple(layer: int, relu: int, wall_layer: int, wall: int, pattern: ByteMatrix, residues: Residues) -> bool:
     """Whether a unit's row is proved to be a multiple, perhaps 0 times, of another one below these decisions: of a unit not behind it, or, for layer -1, of a wall of the domain."""
-    if not len(residues.primes):
-        return False
     most = _enough(_bits(layer, residues) + _bits(wall_layer, residues) + 2, residues)
     if most == 0:
         return False
@@ -300,8 +298,6 @@ def is_multiple(layer: int, relu: int, wall_layer: int, wall: int, pattern: Byte
 @apart
 def is_combination(layer: int, relu: int, layers: Whole, walls: Whole, pattern: ByteMatrix, residues: Residues) -> bool:
     """Whether a unit's row is proved to depend on those of two walls, units or walls of the domain as in `is_multiple`: all minors of the three are 0."""
-    if not len(residues.primes):
-        return False
     bits = _bits(layer, residues) + _bits(layers[0], residues) + _bits(layers[1], residues) + 4
     most = _enough(bits, residues)
     if most == 0:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
 from tessella.errors import WorkerLost
+from tessella.estimating.afar import work_afar
 from tessella.estimating.contest import Contest, Kind, Turn, descents_of, kinds_for
 from tessella.estimating.descents import Batch, Descents
 from tessella.estimating.uniform import Drawn
@@ -83,15 +84,6 @@ def work(crew: Crew[Descents | WideDescents], key: str, tree: Tree, task: Task) 
         begun = thread_time()
         batch = descents.rounds(task.first, task.size, task.base, task.theta)
         return Done(batch, len(descents.answers), descents.answers.given_up, thread_time() - begun)
-
-
-_afar = Crew[Descents | WideDescents]()  # in a worker process: those of the trees it was last asked about
-
-
-def work_afar(key: str, tree: Tree, task: Task) -> Done:
-    """What a foreign executor is given; the number of the first round makes each call another one."""
-    with single_threaded():
-        return work(_afar, key, tree, task)
 
 
 class Rounds:
@@ -253,7 +245,7 @@ class Rounds:
                     label = (start, size, self._clock())
                     task = Task(start, size, self._base, turn.theta, turn.kind, turn.population)
                     if afar:
-                        pending.submit(label, work_afar, key, self._tree, task)
+                        pending.submit(label, work_afar, work, key, self._tree, task)
                     else:
                         pending.submit(label, work, self._crew, key, self._tree, task)
                     start += size

@@ -15,6 +15,7 @@ import numpy as np
 
 from tessella.counting.checkpoint import domain_digest
 from tessella.errors import WorkerLost
+from tessella.estimating.afar import work_afar
 from tessella.estimating.promises import Promises
 from tessella.estimating.sampler import Sampler, Terms
 from tessella.estimating.shares import stakes, upper_bound
@@ -131,15 +132,6 @@ def work(crew: Crew[Sampler], key: str, tree: Tree, task: Task) -> Terms:
     """Make some descents."""
     with crew.lend(key, lambda: Sampler(tree)) as sampler:
         return sampler.terms(task.first, task.size, task.base, counts=task.counts)
-
-
-_afar = Crew[Sampler]()  # in a worker process
-
-
-def work_afar(key: str, tree: Tree, task: Task) -> Terms:
-    """What a foreign executor is given; the number of the first descent makes each call another one."""
-    with single_threaded():
-        return work(_afar, key, tree, task)
 
 
 class Uniform:
@@ -279,7 +271,7 @@ class Uniform:
                 while start < end and len(pending.labels) < 2 * workers and self._clock() < deadline:
                     task = lot._replace(first=start, size=min(step, end - start))
                     if afar:
-                        pending.submit(start, work_afar, key, self._tree, task)
+                        pending.submit(start, work_afar, work, key, self._tree, task)
                     else:
                         pending.submit(start, work, self._crew, key, self._tree, task)
                     start += task.size
