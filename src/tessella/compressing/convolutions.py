@@ -91,17 +91,7 @@ def has_convolutions(model: "ModelProto") -> bool:
 
 
 def narrowed(model: "ModelProto", stability: Stability, places: Mapping[str, Place]) -> tuple["ModelProto", tuple[Narrowed, ...]]:
-    """A smaller copy of a model, and what became of each convolution and dense layer in it.
-
-    Parameters
-    ----------
-    model
-        The model.
-    stability
-        That of the network that was read from it.
-    places
-        Which units its ReLUs became.
-    """
+    """A smaller copy of a model, whose network has this stability, and what became of each convolution and dense layer in it; ``places`` has the units that its ReLUs became."""
     graph = Graph(model)
     found = list[Narrowed]()
     for node in reversed(graph.nodes):
