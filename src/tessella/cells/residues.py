@@ -54,11 +54,11 @@ class Residues(Record):
     kept: WholeCube  # others: [which, coordinate, prime]
 
     @classmethod
-    def of(cls, tree: Tree) -> Self:
-        """Those of a tree; empty where the numbers are too large or too many."""
+    def of(cls, tree: Tree, *, together: int = 3, more: int = 2) -> Self:
+        """Those of a tree, with primes for minors of so many rows, of whose numbers each has so many bits more; empty where the numbers are too large or too many."""
         network, sizes = tree.network, _sizes(tree)
         bits = np.array([size.largest.bit_length() for size in sizes], dtype=np.int64)
-        most = min(-(-(3 * int(bits.max()) + 4) // _BITS), _MOST_PRIMES)
+        most = min(-(-together * (int(bits.max()) + more) // _BITS), _MOST_PRIMES)
         if sum(layer.parameters for layer in network.layers) * most > _MOST_NUMBERS:
             return cls.empty()
         primes, (numbers, exponent) = _primes()[:most], _first(tree)
@@ -230,14 +230,14 @@ def put_row(layer: int, relu: int, pattern: ByteMatrix, most: int, residues: Res
 
 
 @compiled
-def _enough(bits: int, residues: Residues) -> int:
+def enough(bits: int, residues: Residues) -> int:
     """How many primes prove that a whole number of so many bits is 0; 0 if there are not so many."""
     most = -(-bits // _BITS)
     return most if most <= len(residues.primes) else 0
 
 
 @compiled
-def _bits(layer: int, residues: Residues) -> int:
+def bits_of(layer: int, residues: Residues) -> int:
     """Of the numbers of a layer's rows, or of the domain's walls for layer -1; where there are no primes, more than they can prove."""
     if not len(residues.primes):
         return 1
@@ -245,7 +245,7 @@ def _bits(layer: int, residues: Residues) -> int:
 
 
 @compiled
-def _put(layer: int, row: int, pattern: ByteMatrix, most: int, residues: Residues) -> None:
+def put(layer: int, row: int, pattern: ByteMatrix, most: int, residues: Residues) -> None:
     """Put the row of a unit, or of a wall of the domain for layer -1, into ``row``."""
     if layer >= 0:
         put_row(layer, row, pattern, most, residues)
@@ -266,7 +266,7 @@ def _keep(at: int, most: int, residues: Residues) -> None:
 @apart
 def is_zero(layer: int, relu: int, pattern: ByteMatrix, residues: Residues) -> bool:
     """Whether a unit's row is proved to be exactly zero below these decisions."""
-    most = _enough(_bits(layer, residues) + 1, residues)
+    most = enough(bits_of(layer, residues) + 1, residues)
     if most == 0:
         return False
     put_row(layer, relu, pattern, most, residues)
@@ -280,10 +280,10 @@ def is_zero(layer: int, relu: int, pattern: ByteMatrix, residues: Residues) -> b
 @apart
 def is_multiple(layer: int, relu: int, wall_layer: int, wall: int, pattern: ByteMatrix, residues: Residues) -> bool:
     """Whether a unit's row is proved to be a multiple, perhaps 0 times, of another one below these decisions: of a unit not behind it, or, for layer -1, of a wall of the domain."""
-    most = _enough(_bits(layer, residues) + _bits(wall_layer, residues) + 2, residues)
+    most = enough(bits_of(layer, residues) + bits_of(wall_layer, residues) + 2, residues)
     if most == 0:
         return False
-    _put(wall_layer, wall, pattern, most, residues)
+    put(wall_layer, wall, pattern, most, residues)
     _keep(0, most, residues)
     put_row(layer, relu, pattern, most, residues)
     row, other, primes, width = residues.row, residues.kept, residues.primes, len(residues.row)
@@ -298,12 +298,12 @@ def is_multiple(layer: int, relu: int, wall_layer: int, wall: int, pattern: Byte
 @apart
 def is_combination(layer: int, relu: int, layers: Whole, walls: Whole, pattern: ByteMatrix, residues: Residues) -> bool:
     """Whether a unit's row is proved to depend on those of two walls, units or walls of the domain as in `is_multiple`: all minors of the three are 0."""
-    bits = _bits(layer, residues) + _bits(layers[0], residues) + _bits(layers[1], residues) + 4
-    most = _enough(bits, residues)
+    bits = bits_of(layer, residues) + bits_of(layers[0], residues) + bits_of(layers[1], residues) + 4
+    most = enough(bits, residues)
     if most == 0:
         return False
     for at in range(2):
-        _put(layers[at], walls[at], pattern, most, residues)
+        put(layers[at], walls[at], pattern, most, residues)
         _keep(at, most, residues)
     put_row(layer, relu, pattern, most, residues)
     row, other, primes, width = residues.row, residues.kept, residues.primes, len(residues.row)

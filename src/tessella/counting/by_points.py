@@ -21,46 +21,14 @@ from tessella.counting.by_programs import ByPrograms
 from tessella.counting.depth_first import go_on
 from tessella.counting.faces_by_points import begin_by_points, count_by_points, meets_by_points
 from tessella.counting.points import Points, add, deepen, inherit, measure, pull, spread, throw
+from tessella.counting.settled import keep, sign_left
 from tessella.counting.state import HARD, MOST_PLANES, Settled, Walk
 from tessella.kernel.functions import Apart, address_of, apart, compiled
-from tessella.kernel.record import Bytes, Vector
+from tessella.kernel.record import Vector
 from tessella.numerics import FAR, SEEN
 from tessella.partition.tree import Tree
 
 _SETS = 1024  # kinds of questions about sets of hyperplanes that are told apart
-
-
-@compiled
-def _keep(walk: Walk, key: int) -> None:
-    """Keep which signs of other units prove that a unit has no other sign: they do so wherever the layers before its own are in the same state."""
-    settled, proof, codes, r = walk.settled, walk.cell.proof, walk.cell.codes, walk.path.rows
-    at, longest, found = settled.found[key] % settled.sizes.shape[1], settled.codes.shape[2], 0
-    rows = 0
-    for i in range(proof.size):
-        rows += 1 if proof.rows[i] < r else 0
-    if rows > longest:
-        return
-    settled.found[key] += 1
-    for i in range(proof.size):
-        row = proof.rows[i]
-        if 0 <= row < r and codes[row] >= 0:
-            settled.codes[key, at, found] = codes[row]
-            found += 1
-    settled.sizes[key, at] = found
-
-
-@compiled
-def _settled(settled: Settled, u: int, signs: Bytes) -> int:
-    """The sign of a unit that a proof from another cell leaves, or -1: it holds where the units it is made of have the same signs."""
-    sizes, codes = settled.sizes, settled.codes
-    for key in range(2 * u, 2 * u + 2):
-        for at in range(min(settled.found[key], sizes.shape[1])):
-            i = sizes[key, at] - 1
-            while i >= 0 and signs[codes[key, at, i] >> 1] == codes[key, at, i] & 1:
-                i -= 1
-            if i < 0:
-                return key - 2 * u
-    return -1
 
 
 @compiled
@@ -116,7 +84,7 @@ def _ask_side(walk: Walk, side: int) -> int:
         if points.held[b] <= last:
             add(points, b, last, question.deeper)
     elif outcome == INFEASIBLE:
-        _keep(walk, key)
+        keep(walk, key)
     return outcome
 
 
@@ -126,7 +94,7 @@ def decide_by_points(walk: Walk, fixed: int) -> None:
     path, points, units, exists = walk.path, walk.points, walk.units, walk.choice.exists
     u, r, b = path.position, path.rows, path.state
     g, row, low, high = walk.layers.unit_of[u], walk.cell.rows[r], 0.0, 0.0
-    sign = _settled(walk.settled, u, path.signs) if u >= fixed else -1
+    sign = sign_left(walk.settled, u, path.signs) if u >= fixed else -1
     if sign < 0:
         place_with_error(units.combined[g], units.errors[g], 1.0, walk.cell.space, row)
         low, high = _extent(points, b, row)

@@ -23,26 +23,33 @@ from time import perf_counter
 from tessella.cells.emptiness import proved, remember
 from tessella.cells.forms import copy, solve
 from tessella.cells.rows import place_with_error, value
-from tessella.cells.state import INFEASIBLE
+from tessella.cells.state import INFEASIBLE, UNCLEAR
+from tessella.cells.touching import Touching, has_no_interior
 from tessella.counting import depth_first, faces
 from tessella.counting.depth_first import DONE, MORE, go_on
 from tessella.counting.faces_by_programs import count_by_programs, dive, meets_by_programs
 from tessella.counting.layout import Laid, solver_for
-from tessella.counting.state import HARD, THIN, Walk
+from tessella.counting.settled import keep, sign_left
+from tessella.counting.state import HARD, THIN, Settled, Walk
 from tessella.kernel.functions import Apart, address_of, apart
 from tessella.numerics import MARGIN, PROOF
 from tessella.parallel import Stop
 from tessella.partition.tree import Found, Node, Tree
 
 _CAREFUL = 2  # linear programs at once below a hard node
+_MODEST = 5000  # weights of networks whose residues are made at once, and of others only when something is thin
 
 
 @apart
-def decide_by_programs(walk: Walk, fixed: int) -> None:  # noqa: ARG001  both sides are tested anyway
+def decide_by_programs(walk: Walk, fixed: int) -> None:
     """Find out which sides of the unit at the walk's position exist: by the point of the cell's state, a proof from another cell, or linear programs, each with a state of its own."""
     path, cell, units, exists, states = walk.path, walk.cell, walk.units, walk.choice.exists, walk.choice.states
     u, s, r, space = path.position, path.state, path.rows, cell.space
     g, row, fresh = walk.layers.unit_of[u], cell.rows[r], s + 1
+    sign = sign_left(walk.settled, u, path.signs) if u >= fixed else -1
+    if sign >= 0:
+        exists[1 - sign] = INFEASIBLE
+        return
     place_with_error(units.combined[g], units.errors[g], 1.0, space, row)
     there = value(row, cell.points[s])
     key, scale = 2 * u + (1 if there > 0.0 else 0), -1.0 if there > 0.0 else 1.0
@@ -57,8 +64,12 @@ def decide_by_programs(walk: Walk, fixed: int) -> None:  # noqa: ARG001  both si
             continue
         place_with_error(units.combined[g], units.errors[g], sign, space, row)
         copy(cell, s, fresh)
+        cell.codes[r], cell.proof.size = 2 * u + side, 0
         exists[side], states[side] = solve(cell.solver, cell, fresh, r + 1, r + 1), fresh
-        if exists[side] == INFEASIBLE:
+        if exists[side] == UNCLEAR and has_no_interior(walk.touching, cell, path.signs, r + 1):
+            exists[side] = INFEASIBLE
+            keep(walk, 2 * u + 1 - side)
+        elif exists[side] == INFEASIBLE:
             remember(walk.proofs, 2 * u + 1 - side, cell.proof, r, cell.codes)
         fresh += 1
 
@@ -80,6 +91,9 @@ class ByPrograms(Laid):
         self._walk.count_faces = address_of(depth_first.count_faces, count_by_programs)
         self._walk.begin_sets = address_of(faces.begin_sets, dive)
         self._walk.meets = address_of(faces.meets, meets_by_programs)
+        self._tree, self._looks_closely = tree, False
+        if tree.network.parameters <= _MODEST:
+            self._look_closely()
 
     @classmethod
     def functions(cls, tree: Tree) -> tuple[Apart, ...]:
@@ -112,7 +126,15 @@ class ByPrograms(Laid):
                 if late and not careful and status != DONE:  # a node that was done as hard or thin is told already
                     left += self._open(node)
                     break
+        if thin:
+            self._look_closely()
         return Found(path.regions, (*waiting, *left), tuple(thin), tally.tests)
+
+    def _look_closely(self) -> None:
+        """From now on, prove by residues that cells have no interior, where that can be done."""
+        if not self._looks_closely and self._programs.cell.space.in_inputs:
+            self._programs.touching, self._programs.settled = Touching.of(self._tree), Settled.of(self._units)
+        self._looks_closely = True
 
     def _go_on(self, fixed: int, *, careful: bool) -> int:
         """Walk for about a hundredth of a second; if careful, by linear programs, and by few of them."""

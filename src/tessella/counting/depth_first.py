@@ -7,6 +7,7 @@ Unit after unit, the walk finds out which of its two sides exist in the cell tha
 from tessella.cells.forms import copy
 from tessella.cells.rows import compose, place_with_error, quick_sign
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
+from tessella.cells.touching import is_nothing
 from tessella.counting.faces import AGAIN, NEVER
 from tessella.counting.state import DEEP, Left, Settled, Walk
 from tessella.kernel.functions import apart, by_address, compiled
@@ -166,6 +167,8 @@ def _visit(walk: Walk, fixed: int) -> bool:
     path.waits[u] = 0
     g = layers.unit_of[u]
     quick = quick_sign(units.combined[g], units.errors[g], TRUSTED_ROW)
+    if quick == LOST and is_nothing(walk.touching, path.signs, u):
+        quick = 0
     if quick == LOST:
         leave(walk.left, walk.unclear, max(u, fixed), path.splits, path.signs)
         path.goes_down = u < fixed

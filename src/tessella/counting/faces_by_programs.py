@@ -8,6 +8,7 @@ from tessella.cells.emptiness import proved, remember
 from tessella.cells.forms import copy, solve
 from tessella.cells.rows import value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
+from tessella.cells.touching import has_no_interior
 from tessella.counting.faces import APART, LATER, MEETS, NEVER, count_sets, is_met, is_parted, part
 from tessella.counting.planes import OUTSIDE, note_plane, what_is_known
 from tessella.counting.state import MOST_PLANES, Sightings, Walk
@@ -26,9 +27,12 @@ def crosses(walk: Walk, u: int, state: int) -> int:
     if proved(walk.proofs, key, row, scale, path.position, cell.rows, cell.row_of, path.signs, cell.space, work):
         return INFEASIBLE
     copy(cell, path.state, state)
+    cell.codes[r], cell.proof.size = 2 * u, 0
     status = solve(cell.solver, cell, state, r + 1, r)
     if status == INFEASIBLE:
         remember(walk.proofs, key, cell.proof, r, cell.codes)
+    elif status == UNCLEAR and has_no_interior(walk.touching, cell, path.signs, r):
+        status = INFEASIBLE
     return status
 
 
@@ -111,7 +115,11 @@ def _push(walk: Walk, here: int, depth: int, f: int) -> int:
     for c in range(planes.shape[1]):
         cell.rows[r + depth, c] = planes[f, c]
     copy(cell, here, state)
-    return solve(cell.solver, cell, state, r + depth + 1, r)
+    cell.codes[r + depth], cell.proof.size = 2 * walk.sets.units[f], 0
+    status = solve(cell.solver, cell, state, r + depth + 1, r)
+    if status == UNCLEAR and has_no_interior(walk.touching, cell, walk.path.signs, r):
+        status = INFEASIBLE
+    return status
 
 
 @compiled
@@ -128,6 +136,7 @@ def dive(walk: Walk) -> int:
     dived[0], sightings.solved[0], sightings.seen[0] = sets.element[0], 1, -1
     for c in range(sets.planes.shape[1]):
         walk.cell.rows[walk.path.rows, c] = sets.planes[sets.element[0], c]
+    walk.cell.codes[walk.path.rows] = 2 * sets.units[sets.element[0]]
     here = _state_of(walk, 0)
     for f in range(sets.crossing):
         tried = reached | 1 << f
@@ -164,6 +173,7 @@ def _solve_level(walk: Walk, level: int) -> bool:
     for i in range(b + 1, level):
         for c in range(rows.shape[1]):
             rows[r + i, c] = sets.planes[sets.element[i], c]
+        walk.cell.codes[r + i] = 2 * sets.units[sets.element[i]]
     if _push(walk, _state_of(walk, b), level, sets.element[level]) != FEASIBLE:
         return False
     sightings.solved[level] = 1

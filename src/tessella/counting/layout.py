@@ -8,6 +8,7 @@ import numpy as np
 from tessella.cells import dual, tableau
 from tessella.cells.forms import solver_of
 from tessella.cells.state import FEASIBLE, Bases, Cell, Layers, Proofs, Space, Units
+from tessella.cells.touching import Touching
 from tessella.counting.depth_first import ROOT
 from tessella.counting.points import Points
 from tessella.counting.state import MOST_PLANES, THIN, Choice, Crossings, Left, Path, Sets, Settled, Sightings, Walk
@@ -57,6 +58,7 @@ def lay_out(tree: Tree, *, in_inputs: bool) -> Walk:
         settled=Settled.empty(),
         points=Points.empty(),
         crossings=Crossings.empty(),
+        touching=Touching.empty(),
         unclear=THIN,
         deepest=states - _ABOVE,
     )

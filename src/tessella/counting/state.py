@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from tessella.cells.state import Cell, Layers, Proofs, Units
+from tessella.cells.touching import Touching
 from tessella.counting.points import Points
 from tessella.kernel.record import ByteMatrix, Bytes, Matrix, Record, Whole, WholeCube, WholeMatrix
 
@@ -204,7 +205,7 @@ class Crossings(Record):
 class Walk(Record):
     """All that a walk knows, and who takes its steps: the last four are addresses of functions that `tessella.counting.depth_first` and `tessella.counting.faces` describe.
 
-    ``proofs`` and ``sightings`` are those of linear programs, ``settled`` and ``points`` those of points, ``crossings`` are of who bounds cells; whoever has none has empty ones.
+    ``proofs``, ``sightings`` and ``touching`` are those of linear programs, ``settled`` and ``points`` those of points, ``crossings`` are of who bounds cells; whoever has none has empty ones.
     """
 
     layers: Layers
@@ -219,6 +220,7 @@ class Walk(Record):
     settled: Settled
     points: Points
     crossings: Crossings
+    touching: Touching
     unclear: int  # what prefixes are left as that cannot be decided
     deepest: int  # the last state from which there is room to go on
     decide: int
