@@ -44,7 +44,7 @@ def test_a_damaged_certificate_is_refused(model):
     model("count", "model.npz", "--box=-1,1", "--certificate", "count.cert")
     Path("count.cert").write_text(Path("count.cert").read_text().replace("split", "spilt", 1))
     checked = model("verify", "count.cert")
-    assert (checked.code, checked.out) == (1, "refused: the file was changed, is not whole, or is no certificate\n")
+    assert (checked.code, checked.out) == (1, "refused: 'spilt' stands where it cannot (step 3)\n")
     assert model("verify", "count.cert", "--quiet").out == "refused\n"
 
 
@@ -83,3 +83,25 @@ def test_weights_near_the_smallest_numbers_are_certified_without_warnings(run, r
     assert run("count", "tiny.npz", "--box=-1,1", "--certificate", "tiny.cert").code == 0
     assert not len(recwarn)
     assert run("verify", "tiny.cert").code == 0
+
+
+def test_a_certificate_is_held_against_a_model_and_a_box(model):
+    model("count", "model.npz", "--box=-1,1", "--certificate", "count.cert.gz")
+    fingerprint = json.loads(model("show", "model.npz", "--json").out)["fingerprint"]
+    assert f"fingerprint {fingerprint}\n" in model("show", "model.npz").out
+    for options in ((), ("--box=-1,1",)):
+        checked = model("verify", "count.cert.gz", "model.npz", *options)
+        assert (checked.code, checked.err) == (0, "")
+        assert f"network {fingerprint}, domain [-1.0, 1.0]^3" in checked.out
+    smaller = model("verify", "count.cert.gz", "model.npz", "--box=-1,0.5")
+    assert (smaller.code, smaller.err) == (1, "")
+    assert smaller.out == "refused: it is true, but on another domain: input 0 is in [-1.0, 1.0] there, and in [-1.0, 0.5] here\n"
+    other = model("verify", "count.cert.gz", "model.npz", "--relu-output", "--json")
+    assert (other.code, json.loads(other.out)["accepted"]) == (1, False)
+    assert "of another network" in json.loads(other.out)["said"]
+
+
+def test_a_box_without_a_model_is_said_in_a_line(model):
+    model("count", "model.npz", "--box=-1,1", "--certificate", "count.cert")
+    ended = model("verify", "count.cert", "--box=-1,1")
+    assert (ended.code, "no model" in ended.err, len(ended.err.splitlines())) == (2, True, 1)

@@ -116,7 +116,7 @@ def certify(  # noqa: PLR0913  one keyword per option
         ``"stability"``: a lower and an upper bound on what each unit sees before its ReLU, and the stable units by these.
     given
         Of a count: count only the regions where these units are active (True) or not.  Units are numbered through all layers, linear ones included.  Several such
-        parts of a count may be given.
+        parts of a count may be given; they must not overlap.
     stability
         For bounds: which units are stable, if that is known already.
     seconds
@@ -143,6 +143,7 @@ def certify(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds, who)
     tell, deadline = options.check_progress(progress, who, "the number of regions so far"), Deadline.after(seconds)
     parts = [_sides(network, one) for one in ([given or {}] if given is None or isinstance(given, Mapping) else given)]
+    _check_apart(parts)
     status, regions, bounds, unproved = Status.FINISHED, 0, 0, 0
 
     def tick(found: int) -> None:
@@ -184,6 +185,15 @@ def _trees(network: Network, domain: Domain, text: Text, tick: Callable[[int], N
     walk = Walk(network, domain, text, tick)
     for given in parts:
         walk.walk({}, given)
+
+
+def _check_apart(parts: list[dict[int, int]]) -> None:
+    """Raise where a region would be counted in two parts."""
+    for number, one in enumerate(parts):
+        for earlier, other in enumerate(parts[:number]):
+            if all(other.get(unit, side) == side for unit, side in one.items()):
+                msg = f"given: parts {earlier} and {number} may have regions in common; some unit must have another side in each"
+                raise OptionError(msg)
 
 
 class _TimeIsUpError(Exception):

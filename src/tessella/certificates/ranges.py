@@ -108,10 +108,12 @@ class Ranges:
         self.unproved += wanted and value > 0.0
         unit = self._starts[goal.layer] + goal.unit
         self._text.bound(unit, int(goal.sign > 0), goal.sign * value)
+        self._checker.take(
+            "bound", [str(self._text.place(unit)), "1" if goal.sign > 0 else "0", (goal.sign * value).hex()], mine=False
+        )
         for kind, numbers in proof:
             (self._text.end if kind == "end" else self._text.split_of)(numbers)
-        (self._checker.high if goal.sign > 0 else self._checker.low)[self._text.place(unit)] = goal.sign * Fraction(value)
-        self._put(unit, -1)
+            self._checker.take(kind, [str(self._text.place(one)) for one in numbers] if kind == "split" else [], mine=False)
         return value
 
     def _exactly(self, goal: _Goal) -> "tuple[float, list[tuple[str, dict[int, int]]]] | None":
@@ -146,7 +148,7 @@ class Ranges:
     def _in_branch(self, goal: _Goal, sides: Sides, relaxed: "_Relaxed", outcome: Outcome) -> _Proof | None:
         """What proves that a bound is 0 in a branch, if it is."""
         for unit, side in sides.items():
-            self._put(unit, side)
+            self._checker.put(self._text.place(unit), side)
         try:
             duals = relaxed.duals(outcome)
             factors = _FACTORS if outcome.bound == -math.inf else (1.0,)
@@ -157,12 +159,8 @@ class Ranges:
                         return proof
             return None
         finally:
-            for unit in sides:
-                self._put(unit, -1)
-
-    def _put(self, unit: int, side: int) -> None:
-        self._checker.put(self._text.place(unit), side, strictly=False)
-        self._checker.way.clear()
+            while self._checker.way:
+                place, _, self._checker.now[place] = self._checker.way.pop()
 
     def _proof(self, goal: _Goal, numbers: Mapping[int, float], digits: int = _SCALES[0]) -> _Proof:
         """The bound that numbers prove once they are rounded, by the checker's arithmetic."""
@@ -170,7 +168,8 @@ class Ranges:
         whole = {unit: int(scale)} | {one: round(Fraction(number) * int(scale)) for one, number in numbers.items()}
         whole = {one: number for one, number in whole.items() if number}
         placed = {self._text.place(one): number for one, number in whole.items()}
-        return _Proof(self._checker.bound(self._text.place(unit), goal.sign, placed), whole)
+        place = self._text.place(unit)
+        return _Proof(self._checker.bound(place, goal.sign, placed) / (1 << self._checker.bits[place]), whole)
 
     def _by_lines(self, goal: _Goal, sides: Sides, duals: "_Duals | None", factor: float) -> dict[int, float]:
         """Numbers for all units before: those of linear bounds (the factor is how much of the lower line's slope is taken), or those that a relaxation's multipliers stand for, times the factor."""

@@ -38,7 +38,7 @@ class Text:
         self._file, self._digest, self._waiting, self._size = file, hashlib.sha256(), list[bytes](), 0
         self.bytes = self.bounds = self.trees = self.points = 0
         self.line("tessella certificate 1")
-        self.opening = _opening(network, domain)
+        self.opening = opening(network, domain)
         for line in self.opening:
             self.line(line)
 
@@ -129,8 +129,8 @@ def _packed(file: BinaryIO, path: str | os.PathLike[str]) -> Generator[Any]:
         yield inner
 
 
-def _opening(network: Network, domain: Domain) -> tuple[str, ...]:
-    """The lines that say what network and domain this is about."""
+def opening(network: Network, domain: Domain) -> tuple[str, ...]:
+    """The lines that say what network and domain a certificate is about."""
     return tuple(_described(network, domain))
 
 

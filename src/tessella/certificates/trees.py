@@ -135,10 +135,10 @@ class Walk:
             signs = self._signs[cell.points][:, list(cell.open)]
             up, down = (signs > 0).sum(axis=0), (signs < 0).sum(axis=0)
             both = np.minimum(up, down)
-            best = int(both.argmax())
-            if both[best]:
+            worst, best = int(both.argmin()), int(both.argmax())
+            if both[worst]:
                 return cell.open[best], cell
-            cell = self._tested(cell, cell.open[0], int(up[0] == 0))
+            cell = self._tested(cell, cell.open[worst], int(up[worst] == 0))
 
     def _entered(self, cell: Cell, given: Mapping[int, int]) -> Cell:
         """The next layer: what its units are in the cell, and those that have one side there."""

@@ -10,13 +10,15 @@ from time import perf_counter
 
 from tessella import options
 from tessella.answer import Noted
-from tessella.errors import FileMissing
+from tessella.certificates.foreign import foreign
+from tessella.door import DomainLike, NetworkLike, enter_anywhere
+from tessella.errors import FileMissing, OptionError
 from tessella.result import format_duration
 
 CHECKER = Path(__file__).with_name("verify.py")
 """The checker: one file that needs Python's standard library alone."""
 
-_ACCEPTED = re.compile(r"verified: (\d+) bounds, (\d+) regions in (?:all|(\d+) parts); network ([0-9a-f]{64})")
+_ACCEPTED = re.compile(r"verified: (\d+) bounds, (\d+) regions in (?:all|(\d+) parts); network ([0-9a-f]{64}), domain (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ class Verdict(Noted):
         How many bounds on preactivations are proved.
     fingerprint
         The hash of the network that it is about: that of `Network.fingerprint`.
+    domain
+        The domain that it is about: ``[0.0, 1.0]^784`` where all inputs have the same ends and nothing else, else the SHA-256 of the lines of the certificate that say what it is.
     seconds
         Wall time spent.
     """
@@ -52,6 +56,7 @@ class Verdict(Noted):
     parts: int = 0
     bounds: int = 0
     fingerprint: str = ""
+    domain: str = ""
     seconds: float = 0.0
 
     def __repr__(self) -> str:
@@ -62,7 +67,9 @@ class Verdict(Noted):
         return f"Certificate {self.path}: {'verified' if self.accepted else 'refused'}"
 
 
-def verify(path: str | os.PathLike[str], *, workers: int = 1) -> Verdict:
+def verify(
+    path: str | os.PathLike[str], network: NetworkLike | None = None, domain: DomainLike | None = None, *, workers: int = 1
+) -> Verdict:
     """Check a certificate, with a program that shares no code with Tessella, in a Python of its own.
 
     The same as ``python verify.py FILE``.
@@ -71,6 +78,10 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1) -> Verdict:
     ----------
     path
         The certificate, as `tessella.certify` wrote it.
+    network
+        A certificate of any other network is refused: a `Network`, or what `tessella.load` takes.  None: it may be of any.
+    domain
+        With a network: a certificate on any other domain is refused, too.
     workers
         How many processes check it.
 
@@ -82,15 +93,22 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1) -> Verdict:
     >>> net = tessella.load([([[1.0]], [0.0]), ([[1.0]], [-0.5])])
     >>> with TemporaryDirectory() as folder:
     ...     path = tessella.certify(net, (-1, 1), f"{folder}/count.txt").path
-    ...     good = tessella.verify(path)
+    ...     good = tessella.verify(path, net, (-1, 1))
+    ...     other = tessella.verify(path, [([[2.0]], [0.0]), ([[1.0]], [-0.5])])
     ...     _ = Path(path).write_text(Path(path).read_text().replace("split 0", "split 1"))
     ...     bad = tessella.verify(path)
-    >>> good.regions, good.fingerprint == net.fingerprint
-    (2, True)
+    >>> good.regions, good.fingerprint == net.fingerprint, good.domain
+    (2, True, '[-1.0, 1.0]^1')
+    >>> other.accepted, other.said[:42]
+    (False, 'refused: it is true, but of another networ')
     >>> bad.accepted, bad.said
-    (False, 'refused: the file was changed, is not whole, or is no certificate')
+    (False, 'refused: a unit cannot be decided (step 2)')
     """
     start, name = perf_counter(), os.fspath(path)
+    if network is None and domain is not None:
+        msg = "a domain was given to check a certificate, but no network; give both, or the network alone"
+        raise OptionError(msg)
+    asked = None if network is None else enter_anywhere(network, domain)
     options.check_workers(workers, "a check of a certificate", otherwise="")
     if not Path(name).is_file():
         msg = f"{name}: there is no such file; tessella.certify writes certificates"
@@ -101,5 +119,10 @@ def verify(path: str | os.PathLike[str], *, workers: int = 1) -> Verdict:
     found = _ACCEPTED.fullmatch(said)
     if done.returncode or found is None:
         return Verdict(name, accepted=False, said=said, seconds=perf_counter() - start)
-    bounds, regions, parts, fingerprint = found.groups()
-    return Verdict(name, True, said, int(regions), int(parts or 0), int(bounds), fingerprint, perf_counter() - start)  # noqa: FBT003
+    bounds, regions, parts, fingerprint, about = found.groups()
+    if asked is not None and (wrong := foreign(name, fingerprint, *asked)):
+        return Verdict(name, accepted=False, said=f"refused: it is true, but {wrong}", seconds=perf_counter() - start)
+    proved = {"regions": int(regions), "parts": int(parts or 0), "bounds": int(bounds)}
+    return Verdict(
+        name, accepted=True, said=said, **proved, fingerprint=fingerprint, domain=about, seconds=perf_counter() - start
+    )

@@ -156,6 +156,7 @@ def print_network(name: str, network: Network, domains: Sequence[Domain]) -> Non
     for detail in source.details if source else ():
         out.print(f"read        {detail}")
     out.print(f"parameters  {network.parameters:,}")
+    out.print(f"fingerprint {network.fingerprint}", soft_wrap=True)
     if source and source.points:
         out.print(
             f"checked     against the {source.kind} model at {source.points} points: largest difference {source.difference:.1e}"

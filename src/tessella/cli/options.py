@@ -325,6 +325,10 @@ DemoOutput = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help=
 VerifyCertificate = Annotated[
     str | None, typer.Argument(metavar="CERTIFICATE", help="A file that --certificate wrote.", show_default=False)
 ]
+VerifyModel = Annotated[
+    str | None,
+    typer.Argument(metavar="MODEL", help="The model that it must be about; with a domain, on that domain.", show_default=False),
+]
 VerifyProcesses = Annotated[int, typer.Option("--processes", metavar="N", help="Check with so many processes.")]
 VerifyChecker = Annotated[
     str | None,
