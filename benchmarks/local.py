@@ -85,13 +85,17 @@ def he(sizes, seed: int = 0) -> tessella.Network:
 def paths() -> None:
     """Paths between random points."""
     shapes = [
-        [784, *[200] * 4, 10],
-        [784, *[1000] * 5, 10],
-        [784, 100_000, 10],
-        [784, *[1000] * 100, 10],
+        ([784, *[200] * 4, 10], 1.0),
+        ([784, *[1000] * 5, 10], 1.0),
+        ([784, *[1000] * 8, 10], 1.0),
+        ([784, *[300] * 20, 10], 1.0),
+        ([784, *[200] * 50, 10], 1.0),
+        ([784, 100_000, 10], 1.0),
+        ([784, *[1000] * 100, 10], 0.5),
     ]
-    for sizes in shapes:
+    for sizes, part in shapes:
         network, path = he(sizes), np.random.default_rng(1).random((2, 784))
+        path[1] = path[0] + part * (path[1] - path[0])
         begun, wall = process_time(), perf_counter()
         found = tessella.along(network, path)
         print(

@@ -9,7 +9,7 @@ import pytest
 import tessella
 from helpers.brute_force_path import pieces_of
 from helpers.odd_networks import leaky_case, random_case
-from tessella.lines import settle, walk
+from tessella.lines import deciding, sharp, trust, walk
 
 
 def case_and_path(seed):
@@ -40,13 +40,15 @@ def test_it_is_what_fractions_say(block):
 def test_it_is_the_same_in_small_parts(monkeypatch):
     monkeypatch.setattr(walk, "_NUMBERS", 10)
     monkeypatch.setattr(walk, "_FEWEST", 3)
+    monkeypatch.setattr(sharp, "_NUMBERS", 10)
     for seed in range(1000, 1100):
         case, path = case_and_path(seed)
         assert_right(tessella.along(case.network, path), pieces_of(case.layers, path))
 
 
 def test_bounds_hold_where_nothing_is_decided_exactly(monkeypatch):
-    monkeypatch.setattr(settle, "_MOST", 0)
+    monkeypatch.setattr(deciding, "_MOST", 0)
+    monkeypatch.setattr(deciding, "_MOST_SHARP", 0)
     undecided = 0
     for seed in range(2000, 2200):
         case, path = case_and_path(seed)
@@ -101,9 +103,40 @@ def test_sparse_weights_and_deep_networks():
 
 
 def test_what_is_lost_is_bounded(monkeypatch):
-    monkeypatch.setattr(settle, "_MOST", 0)
-    net, path = he((6, *[12] * 30, 2), seed=7), np.random.default_rng(6).random((2, 6))
+    monkeypatch.setattr(deciding, "_MOST", 0)
+    monkeypatch.setattr(deciding, "_MOST_SHARP", 0)
+    net, path = he((6, *[12] * 45, 2), seed=7), np.random.default_rng(6).random((2, 6))
     found = tessella.along(net, path)
     true = len(pieces_of([(one.weight, one.bias, one.rectified) for one in net.layers], path))
     assert found.regions is None
     assert found.lower <= true <= found.upper
+
+
+@pytest.mark.parametrize("whole", [0, deciding._MOST])
+def test_many_digits_alone_are_right(monkeypatch, whole):
+    monkeypatch.setattr(trust, "_LOST", 0.0)  # so nothing is decided by the walk
+    monkeypatch.setattr(trust, "_MANY", -1.0)
+    monkeypatch.setattr(deciding, "_MOST", whole)
+    if whole:
+        monkeypatch.setattr(sharp, "_NUMBERS", 10)
+    undecided = 0
+    for seed in range(3000, 3100):
+        case, path = case_and_path(seed)
+        found, pieces = tessella.along(case.network, path), pieces_of(case.layers, path)
+        assert found.lower <= len(pieces) <= found.upper
+        undecided += found.regions is None
+        if found.regions is not None:
+            assert_right(found, pieces)
+    assert undecided <= (0 if whole else 149)
+
+
+@pytest.mark.parametrize("sizes", [(20, *[30] * 40, 3), (6, *[12] * 100, 2), (30, *[100] * 12, 5)])
+def test_deep_networks_are_decided_with_many_digits(monkeypatch, sizes):
+    monkeypatch.setattr(deciding, "_MOST", 0)
+    net, path = he(sizes, seed=1), np.random.default_rng(6).random((3, sizes[0]))
+    found = tessella.along(net, path)
+    assert found.regions == found.seen > 30
+    places = np.sort(np.random.default_rng(2).uniform(0.0, 2.0, 500))
+    places = places[np.abs(places[:, None] - found.breaks).min(axis=1) > 1e-9]
+    seen, region = net.patterns(found.points(places)), np.searchsorted(found.breaks, places)
+    assert all(np.array_equal(seen[at], found.pattern(int(number))) for at, number in enumerate(region.tolist()))

@@ -112,7 +112,7 @@ def test_the_bound_on_singular_values_holds():
     for shape in ((5, 5), (40, 7), (3, 90), (100, 100)):
         weight = rng.standard_normal(shape) * 10.0 ** rng.integers(-5, 5)
         trust = Trust((tessella.Layer(weight, np.zeros(shape[0])),))
-        bound, true = trust._largest_singular(0, np.abs(weight)), np.linalg.svd(weight)[1][0]
+        bound, true = trust.largest_singular(0), np.linalg.svd(weight)[1][0]
         assert true <= bound <= 3.0 * true
 
 
@@ -144,14 +144,22 @@ def test_a_wide_last_layer_does_not_take_memory_for_breaks_times_units():
     assert most < 4 * breaks * 4000  # bytes: half of what one array of all values at all breaks would take
 
 
-def test_values_that_would_not_fit_the_memory_are_refused(monkeypatch):
+def test_a_wide_layer_before_others_is_worked_on_in_parts_that_fit_the_memory(monkeypatch):
+    monkeypatch.setattr(walk, "_NUMBERS", 400_000)
     rng = np.random.default_rng(0)
-    layers = [(rng.standard_normal((300, 3)), rng.standard_normal(300)), (np.ones((1, 300)), [0.0])]
+    layers = [
+        (rng.standard_normal((4000, 3)), rng.standard_normal(4000)),
+        (rng.standard_normal((30, 4000)) / 60.0, rng.standard_normal(30)),
+    ]
     network, ends = tessella.Network.from_arrays(layers, relu_output=True), rng.standard_normal((2, 3))
-    monkeypatch.setattr(walk, "default_memory", lambda: 100_000)
-    with pytest.raises(
-        tessella.OptionError, match=r"breaks in a layer of 300 units, whose .* GB are allowed; give a shorter path"
-    ):
-        tessella.along(network, ends)
-    monkeypatch.undo()
-    assert tessella.along(network, ends).regions > 30
+    tracemalloc.start()
+    found = tessella.along(network, ends)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.regions > 800
+    assert {layer for one in found.changes for layer, _, _ in one} == {1, 2}
+    assert most < 0.4 * 8 * 4000 * found.regions  # no array has all values at all breaks
+    places = np.sort(rng.random(500))
+    places = places[np.abs(places[:, None] - found.breaks).min(axis=1) > 1e-9]
+    seen, region = network.patterns(found.points(places)), np.searchsorted(found.breaks, places)
+    assert all(np.array_equal(seen[at], found.pattern(int(number))) for at, number in enumerate(region.tolist()))

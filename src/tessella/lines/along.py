@@ -13,7 +13,8 @@ from tessella.door import NetworkLike, enter_anywhere
 from tessella.errors import NetworkError, OptionError
 from tessella.kernel import meter
 from tessella.kernel.deadline import Deadline
-from tessella.lines.settle import Break, Settled, Settling
+from tessella.lines.deciding import Break
+from tessella.lines.settle import Settled, Settling
 from tessella.lines.walk import Walk
 from tessella.network import Floats, Mask, Network, frozen_floats
 from tessella.progress import with_bar
@@ -229,7 +230,7 @@ def along(
         if tell is not None:
             tell(reached, last, sum(len(part.at) for part in (*walk.breaks, *walk.seen)))
 
-    settling, status = Settling(walk, lambda: deadline.passed), Status.FINISHED
+    settling, status = Settling(walk, lambda: deadline.passed, patient=seconds is not None), Status.FINISHED
     try:
         if not walk.go(lambda: deadline.passed, report):
             status = Status.TIME_LIMIT

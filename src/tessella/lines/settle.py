@@ -9,22 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tessella.lines.deciding import Break, Decided, Deciding
 from tessella.lines.walk import Breaks, Doubt, Integers, Walk
-from tessella.lines.whole import Line, Stretch, TooLong
 from tessella.network import Floats, Mask
-
-_MOST = 50_000_000  # multiplications of whole numbers for one path
-_SHARP = 2.0**-52  # of a place: how far from it a break is that is known exactly
-
-
-class Break(NamedTuple):
-    """One break of a path."""
-
-    place: float  # where, from 0 at the first corner to 1 at the second, and so on
-    margin: float  # how far from there it may be
-    units: tuple[int, ...]  # ReLUs by their numbers in a pattern
-    active: tuple[bool, ...]  # whether each is active behind
-    sure: bool  # whether it is proved that these units, and no others, change there
 
 
 @dataclass(slots=True)
@@ -52,97 +39,106 @@ class Settling:
 
     walk: Walk  # the walk, at its end
     late: Callable[[], bool]  # whether to begin nothing new
-    _spent: int = 0
-    _lines: dict[int, Line] = field(default_factory=dict[int, Line])
+    patient: bool = False  # whether to decide what is in doubt until it is late, however long that takes
+    _found: list[Break] = field(default_factory=list[Break], init=False)
+    _lower: int = field(default=0, init=False)
+    _upper: int = field(default=0, init=False)
+    _places: list[Integers] = field(default_factory=list[Integers], init=False)
 
     def settle(self) -> Settled:
         """Put everything in order."""
-        network, last = self.walk.network, len(self.walk.path) - 1
+        walk, network, last = self.walk, self.walk.network, len(self.walk.path) - 1
         starts = np.cumsum([0, *(layer.relus for layer in network.layers)])
-        places = [np.cumsum(layer.rectified) - 1 + start for layer, start in zip(network.layers, starts[:-1], strict=True)]
-        breaks, seen = (_kept(Breaks.joined(parts), self.walk.reached) for parts in (self.walk.breaks, self.walk.seen))
-        doubts = Doubt(*(np.concatenate(parts) for parts in zip(*self.walk.doubts, strict=True))) if self.walk.doubts else None
-        first = np.concatenate([*self.walk.begins, np.zeros(0, dtype=np.bool_)])
+        self._places = [np.cumsum(layer.rectified) - 1 + start for layer, start in zip(network.layers, starts[:-1], strict=True)]
+        breaks, seen = (_kept(Breaks.joined(parts), walk.reached) for parts in (walk.breaks, walk.seen))
+        doubts = Doubt(*(np.concatenate(parts) for parts in zip(*walk.doubts, strict=True))) if walk.doubts else None
+        first = np.concatenate([*walk.begins, np.zeros(0, dtype=np.bool_)])
         first = np.append(first, np.zeros(network.relus - len(first), dtype=np.bool_))
         lost = None if doubts is None else _lost(doubts)
-        if lost is not None and self.walk.reached == last and self._worth(len(seen.at) + len(breaks.at)):
-            whole = self._exactly(0.0, float(last))
-            if whole is not None:
-                found, begin = whole
-                return Settled(found, 1 + len(found), 1 + len(found), first if begin is None else begin)
-        groups = [] if doubts is None else _groups(doubts, breaks, self.walk.reached)
-        if len(groups) * 4 * network.parameters > _MOST:  # nothing is begun that cannot be ended
-            self._spent = _MOST
+        groups = [] if doubts is None else _groups(doubts, breaks, walk.reached)
+        asked = [(group.low, group.high) for group in groups] if lost is None else [(0.0, walk.reached)] if walk.reached else []
+        decided = self._decide(asked, np.sort(np.append(breaks.place, seen.place)))
+        self._lower, self._upper = 1, 1
+        if decided and decided[0].begin is not None:
+            first = decided[0].begin
+        for one in decided:
+            self._found += one.breaks
+            self._lower, self._upper = self._lower + len(one.breaks), self._upper + len(one.breaks)
+        if lost is None:
+            self._by_walk(breaks, seen, groups, [one.left for one in decided])
+        elif decided and decided[0].left:
+            self._where_lost(breaks, seen, groups, decided[0].left, prod(layer.relus + 1 for layer in network.layers[lost:]))
+        rest = last - floor(walk.reached) if walk.reached < last else 0
+        upper = self._upper + rest * prod(layer.relus + 1 for layer in network.layers)
+        self._found.sort(key=lambda one: one.place)
+        return Settled(self._found, self._lower, upper, first)
+
+    def _decide(self, asked: list[tuple[float, float]], places: Floats) -> list[Decided]:
+        """What can be decided of some ranges."""
+
+        def breaks(low: Fraction, high: Fraction) -> int:
+            return int(np.searchsorted(places, float(high), side="right") - np.searchsorted(places, float(low)))
+
+        walk = self.walk
+        deciding = Deciding(walk.network, walk.path, walk.trust, self.late, self.patient)
+        return deciding.decide(asked, breaks)
+
+    def _by_walk(self, breaks: Breaks, seen: Breaks, groups: list[_Group], left: list[list[tuple[Fraction, Fraction]]]) -> None:
+        """The breaks that the walk is sure of, and bounds for what nobody could decide."""
         outside = np.ones(len(breaks.at), dtype=np.bool_)
-        found, lower, upper = list[Break](), 1, 1
-        for group in groups:
-            inside = (breaks.high >= group.low) & (breaks.low <= group.high)
+        for group, several in zip(groups, left, strict=True):
+            inside = _touching(breaks, group.low, group.high)
             outside &= ~inside
-            exact = self._exactly(group.low, group.high)
-            if exact is not None:
-                found += exact[0]
-                lower, upper = lower + len(exact[0]), upper + len(exact[0])
-                if group.low <= 0.0 and exact[1] is not None:
-                    first = exact[1]
+            if not several:
                 continue
-            also = (seen.high >= group.low) & (seen.low <= group.high)
+            also = _touching(seen, group.low, group.high)
             unsure = Breaks.joined([breaks.only(inside), seen.only(also)])
             for layer, unit in zip(unsure.layer.tolist(), unsure.unit.tolist(), strict=True):
                 group.units.setdefault(layer, set()).add(unit)
-            found += _together(unsure, places, sure=False)
-            odd = _odd(unsure)
-            corners = floor(group.high) - floor(group.low)
-            upper += (corners + 1) * prod(len(units) + 1 for units in group.units.values()) - 1
-            lower += int(odd and group.low > 0.0 and group.high < self.walk.reached)  # at an end it may change on one side only
-        found += _together(breaks.only(outside), places, sure=True)
-        lower, upper = lower + int(outside.sum()), upper + int(outside.sum())
-        if lost is not None:
-            found += _together(_elsewhere(seen, groups), places, sure=False)
-            upper *= prod(layer.relus + 1 for layer in network.layers[lost:])
-        rest = last - floor(self.walk.reached) if self.walk.reached < last else 0
-        upper += rest * prod(layer.relus + 1 for layer in network.layers)
-        found.sort(key=lambda one: one.place)
-        return Settled(found, lower, upper, first)
+            near = np.zeros(len(unsure.at), dtype=np.bool_)
+            for low, high in several:
+                near |= _touching(unsure, float(np.nextafter(float(low), -np.inf)), float(np.nextafter(float(high), np.inf)))
+                corners = floor(high) - floor(low)
+                self._upper += (corners + 1) * prod(len(units) + 1 for units in group.units.values()) - 1
+            self._found += _together(unsure.only(near), self._places, sure=False)
+            whole = len(several) == 1 and several[0] == (Fraction(group.low), Fraction(group.high))
+            ends = group.low > 0.0 and group.high < self.walk.reached  # at an end it may change on one side only
+            self._lower += int(whole and ends and _odd(unsure))
+        self._found += _together(breaks.only(outside), self._places, sure=True)
+        self._lower, self._upper = self._lower + int(outside.sum()), self._upper + int(outside.sum())
 
-    def _worth(self, steps: int) -> bool:
-        """Whether the whole path may be walked in whole numbers."""
-        return (steps + len(self.walk.path)) * self.walk.network.parameters <= _MOST
+    def _where_lost(  # noqa: PLR0913, PLR0917  what the walk left, and where
+        self, breaks: Breaks, seen: Breaks, groups: list[_Group], left: list[tuple[Fraction, Fraction]], more: int
+    ) -> None:
+        """The same on parts of the path on which nothing is known of the layers from some one on, which have at most so many regions on each piece."""
+        upper, self._upper = self._upper, 0
+        for low, high in left:
+            begin, end = float(np.nextafter(float(low), -np.inf)), float(np.nextafter(float(high), np.inf))
+            mine = [group for group in groups if group.high >= begin and group.low <= end]
+            within = (breaks.low >= end) | (breaks.high <= begin)
+            own, whole = breaks.only(~within), (breaks.low > begin) & (breaks.high < end)
+            before = self._lower
+            self._by_walk(own, _EMPTY, mine, [[(Fraction(group.low), Fraction(group.high))] for group in mine])
+            self._lower = before + int(sum(_alone(breaks.only(whole), mine)))
+            self._upper += 1
+            self._found += _together(_elsewhere(seen.only(_touching(seen, begin, end)), mine), self._places, sure=False)
+        self._upper = upper + self._upper * more
 
-    def _step(self, products: int) -> None:
-        """Count multiplications."""
-        self._spent += products
-        if self._spent > _MOST or self.late():
-            raise TooLong
 
-    def _exactly(self, low: float, high: float) -> tuple[list[Break], Mask | None] | None:
-        """All breaks in a range, and the pattern at its beginning; None if that would take too long."""
-        found, before, begin = list[Break](), None, None
-        try:
-            for segment, stretch in self._stretches(low, high):
-                if before is None:
-                    begin = stretch.first
-                elif (stretch.first != before).any():
-                    units = np.flatnonzero(stretch.first != before)
-                    now = tuple(stretch.first[units].tolist())
-                    found.append(Break(float(segment), 0.0, tuple(units.tolist()), now, sure=True))
-                for turn in stretch.turns:
-                    place = float(segment + turn.at)
-                    found.append(Break(place, _SHARP * max(place, 1e-300), turn.units, turn.active, sure=True))
-                before = stretch.last
-        except TooLong:
-            return None
-        return found, begin
+_EMPTY = Breaks.joined([])
 
-    def _stretches(self, low: float, high: float) -> Iterator[tuple[int, Stretch]]:
-        """What happens in a range, segment by segment; segments without a length are left out."""
-        path, last = self.walk.path, len(self.walk.path) - 1
-        network = self.walk.network
-        for segment in range(max(floor(low), 0), min(floor(high), last - 1) + 1):
-            begin, end = (min(max(Fraction(place) - segment, Fraction(0)), Fraction(1)) for place in (low, high))
-            if begin < end and (path[segment] != path[segment + 1]).any():
-                if segment not in self._lines:
-                    self._lines = {segment: Line(network, path[segment], path[segment + 1])}
-                yield segment, self._lines[segment].stretch(begin, end, self._step)
+
+def _touching(breaks: Breaks, low: float, high: float) -> Mask:
+    """Which breaks touch a range."""
+    return (breaks.high >= low) & (breaks.low <= high)
+
+
+def _alone(breaks: Breaks, groups: list[_Group]) -> Mask:
+    """Which breaks lie in no range in doubt."""
+    outside = np.ones(len(breaks.at), dtype=np.bool_)
+    for group in groups:
+        outside &= ~_touching(breaks, group.low, group.high)
+    return outside
 
 
 def _kept(breaks: Breaks, reached: float) -> Breaks:
@@ -187,10 +183,7 @@ def _groups(doubts: Doubt, breaks: Breaks, reached: float) -> list[_Group]:
 
 def _elsewhere(breaks: Breaks, groups: list[_Group]) -> Breaks:
     """Those that lie in no group."""
-    outside = np.ones(len(breaks.at), dtype=np.bool_)
-    for group in groups:
-        outside &= ~((breaks.high >= group.low) & (breaks.low <= group.high))
-    return breaks.only(outside)
+    return breaks.only(_alone(breaks, groups))
 
 
 def _odd(breaks: Breaks) -> bool:

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tessella.network import Floats, Layer
-from tessella.numerics import LOST_OF_PRODUCTS, ROUNDOFF
+from tessella.numerics import LOST_OF_NORMS, LOST_OF_PRODUCTS, ROUNDOFF
 from tessella.tightening.rounding import gamma
 
 _KEPT = 50_000_000  # weights whose sizes are kept
-_SQUARED = 1024  # units: of larger layers no singular values are bounded
-_SQUARINGS = 3
+_SQUARED = 2048  # units: of larger layers no singular values are bounded
+_POWERS = 20
+_GUESSES = (1.1, 1.4, 4.0)
 _FINE = 1e-11  # errors relative to values below which no singular values are needed
-_LOST = 1e-7  # the same beyond which errors are called too large
+_LOST = 1e-5  # the same beyond which errors are called too large
 _MANY = 0.1  # the part of the units for which they may be
 
 
@@ -62,8 +63,8 @@ class Trust:
             each = carried + own
             length = _length(each)
             if np.median(carried) > _FINE * np.median(sums) and np.isfinite(length):
-                short = self._largest_singular(number, size) * before.length
-                rows = np.sqrt(np.asarray((size * size).sum(axis=1)).reshape(-1)) * (1.0 + gamma(layer.inputs))
+                short = self.largest_singular(number) * before.length
+                rows = lengths_of_rows(size)
                 each = np.minimum(each, rows * before.length * (1.0 + gamma(4)) + own)
                 length = min(_length(each), (short + _length(own)) * (1.0 + gamma(4)))
         return Errors(each, length)
@@ -98,39 +99,60 @@ class Trust:
             self._sizes[number] = size
         return size
 
-    def _largest_singular(self, number: int, size: Any) -> float:
-        """A bound on the largest singular value: from sums of sizes, or from powers of the matrix of products."""
+    def largest_singular(self, number: int) -> float:
+        """A bound on the largest singular value: from sums of sizes, or from the matrix of products."""
         if number not in self._singular:
+            size = self._size(number)
             n = max(size.shape)
             across, down = (float(np.asarray(size.sum(axis=axis)).max()) for axis in (0, 1))
             found = np.sqrt(across * down) * (1.0 + gamma(n))
             weight = self._layers[number].weight
             if isinstance(weight, np.ndarray) and min(weight.shape) <= _SQUARED:
-                found = min(found, _by_squaring(weight))
+                found = min(found, _by_factors(weight))
             self._singular[number] = float(found)
         return self._singular[number]
 
 
-def _by_squaring(weight: Floats) -> float:
-    """The largest singular value from above: the largest sum of sizes in a row of a power of W W'.
+def lengths_of_rows(size: Any) -> Floats:
+    """The lengths of the rows of a matrix of sizes, rounded up; small numbers are squared without loss."""
+    largest = float(size.max()) if np.prod(size.shape) else 0.0
+    if largest == 0.0:
+        return np.zeros(size.shape[0])
+    scaled = size / largest
+    lengths = np.sqrt(np.asarray((scaled * scaled).sum(axis=1)).reshape(-1)) * (1.0 + gamma(size.shape[1] + 4))
+    return largest * (lengths + LOST_OF_NORMS * size.shape[1])
 
-    Each power is computed with rounding; by how much the norm of the exact one may be larger is added.
+
+def _by_factors(weight: Floats) -> float:
+    """The largest singular value s from above: a guess g is one if the factorisation g I - W W' = R' R by Cholesky ends (Rump 2006).
+
+    For then the matrix is that of its factors up to rounding, which is bounded by its trace; the guess comes from powers, and is raised until it holds.
     """
     scale = float(np.abs(weight).max(initial=0.0))
     if scale == 0.0:
         return 0.0
     matrix = weight / scale  # rounds each entry once
     matrix = matrix if matrix.shape[0] <= matrix.shape[1] else matrix.T
-    slack = list[float]()
-    power = matrix @ matrix.T
-    slack.append(gamma(matrix.shape[1] + 4) * float((matrix * matrix).sum()) * 1.01)
-    for _ in range(_SQUARINGS):
-        slack.append(gamma(len(power) + 4) * float((power * power).sum()) * 1.01)
-        power = power @ power
-    norm = float(np.abs(power).sum(axis=1).max()) * 1.01
-    for lost in slack[::-1][:-1]:
-        norm = np.sqrt(norm + lost) * (1.0 + gamma(4))
-    return float(np.sqrt(norm + slack[0]) * scale * (1.0 + gamma(8)))
+    square, n = matrix @ matrix.T, len(matrix)
+    vector = np.random.default_rng(0).standard_normal(n)
+    for _ in range(_POWERS):
+        vector = square @ (vector / np.sqrt(vector @ vector))
+    guess = float(np.sqrt(vector @ vector))
+    own = gamma(matrix.shape[1] + 4) * float((matrix * matrix).sum()) * 1.01  # what rounding did to the products, in norm
+    for wider in _GUESSES:
+        there = guess * wider
+        square_of = -square
+        square_of[np.diag_indices(n)] += there
+        trace = float(np.abs(np.diagonal(square_of)).sum())
+        if not np.isfinite(trace):
+            break
+        try:
+            np.linalg.cholesky(square_of)
+        except np.linalg.LinAlgError:
+            continue
+        slack = own + 2.0 * ROUNDOFF * there + 2.0 * gamma(n + 4) * trace * 1.01
+        return float(np.sqrt(there + slack) * scale * (1.0 + gamma(8)))
+    return float("inf")
 
 
 def _length(values: Floats) -> float:

@@ -17,8 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tessella.errors import OptionError
-from tessella.kernel.deadline import default_memory
 from tessella.lines.trust import Errors, Trust
 from tessella.network import Floats, Layer, Mask, Network
 from tessella.numerics import ROUNDOFF
@@ -27,10 +25,11 @@ Integers = npt.NDArray[np.int64]
 
 _NUMBERS = 4_000_000  # values of a layer in memory at the same time
 _FEWEST = 64  # nodes that are worked on together nevertheless
+_MANY = 512  # nodes for which it pays to leave units out
 _GRID = 2.0**43  # doubtful breaks of one interval share a node if they agree to so much
 _WIDER = 1.0 + 1e-9
 _SLACK = 16.0 * ROUNDOFF  # of a segment
-_COPIES = 5  # of all values that are in memory at the same time where nodes are inserted
+_ALIVE = 0.9  # of the units pass something on, or more: then it does not pay to leave out the others
 _NOMINAL = 1e-13  # relative errors that are assumed where nothing is proved any more
 
 
@@ -103,21 +102,13 @@ class Chunk:
         """Where each interval ends on its segment."""
         return np.where(self.segment[1:] == self.segment[:-1], self.at[1:], 1.0)
 
-    def halves(self) -> "tuple[Chunk, Chunk]":
-        """Cut at the node in the middle, which is in both."""
-        middle = self.nodes // 2
-        left, right = (
-            replace(
-                self,
-                segment=self.segment[part],
-                at=self.at[part],
-                low=self.low[part],
-                high=self.high[part],
-                values=np.ascontiguousarray(self.values[:, part]),
-            )
-            for part in (slice(None, middle + 1), slice(middle, None))
-        )
-        return left, right
+    def part(self, begin: int, end: int) -> "Chunk":
+        """From one node to before another."""
+        if (begin, end) == (0, self.nodes):
+            return self
+        some = slice(begin, end)
+        ends = {"segment": self.segment[some], "at": self.at[some], "low": self.low[some], "high": self.high[some]}
+        return replace(self, **ends, values=np.ascontiguousarray(self.values[:, some]))
 
 
 @dataclass(slots=True)
@@ -131,6 +122,11 @@ class Walk:
     doubts: list[Doubt] = field(default_factory=list[Doubt])
     begins: list[Mask] = field(default_factory=list[Mask])
     reached: float = 0.0
+    trust: Trust = field(init=False)
+
+    def __post_init__(self) -> None:
+        """What is known of the layers that have ReLUs, and those before."""
+        self.trust = Trust(self.network.layers[: _depth(self.network)])
 
     def go(self, late: Callable[[], bool], tell: Callable[[float], None]) -> bool:
         """Walk to the end; False if it was late before."""
@@ -139,29 +135,28 @@ class Walk:
 
     def _go(self, late: Callable[[], bool], tell: Callable[[float], None]) -> bool:
         layers = self.network.layers[: _depth(self.network)]
-        trust, widest = Trust(layers), max((layer.units for layer in layers), default=1)
-        most = max(_NUMBERS // widest, _FEWEST)
-        stack = [_beginning(self.path)]
+        most = max(_NUMBERS // max((layer.units for layer in layers), default=1), _FEWEST)
+        stack = list[tuple[Chunk | _Behind, int]]([(_beginning(self.path), 0)])
         while stack:
-            chunk = stack.pop()
-            while chunk.layer < len(layers):
-                if late():
-                    return False
-                if chunk.nodes > max(most, 3):
-                    chunk, right = chunk.halves()
-                    stack.append(right)
-                    continue
-                chunk = self._through(layers[chunk.layer], chunk, trust)
-            self.reached = float(chunk.segment[-1] + chunk.at[-1])
-            tell(self.reached)
+            whole, begin = stack.pop()
+            end = min(begin + most, whole.nodes)
+            if end < whole.nodes:
+                stack.append((whole, end - 1))  # its last node is the first of what follows
+            chunk = whole.part(begin, end)
+            if chunk.layer == len(layers):
+                self.reached = float(chunk.segment[-1] + chunk.at[-1])
+                tell(self.reached)
+            elif late():
+                return False
+            else:
+                stack.append((self._through(layers[chunk.layer], chunk), 0))
         return True
 
-    def _through(self, layer: Layer, chunk: Chunk, trust: Trust) -> Chunk:
+    def _through(self, layer: Layer, chunk: Chunk) -> "Chunk | _Behind":
         """Push a part of the path through one layer."""
-        values = np.ascontiguousarray(layer.weight @ chunk.values)
+        trust, values = self.trust, _times(layer.weight, chunk.values)
         values += layer.bias[:, None]
-        sizes = np.abs(chunk.values).max(axis=1)
-        errors = trust.after(chunk.layer, chunk.errors, sizes)
+        errors = trust.after(chunk.layer, chunk.errors, np.abs(chunk.values).max(axis=1)) if chunk.proved else chunk.errors
         if chunk.segment[0] == 0 and chunk.at[0] == 0.0:
             self.begins.append(values[layer.rectified, 0] > 0.0)
         low, high = values.min(axis=1), values.max(axis=1)
@@ -224,6 +219,15 @@ def _beginning(path: Floats) -> Chunk:
     errors = Errors(np.zeros(path.shape[1]), 0.0)
     at = np.append(np.zeros(last), 1.0)
     return Chunk(0, segment, at, places, places, np.ascontiguousarray(path.T), errors)
+
+
+def _times(weight: Any, values: Floats) -> Floats:
+    """A product of matrices; units that pass on 0 all along, about half of them, are left out."""
+    if isinstance(weight, np.ndarray):
+        alive = values.any(axis=1)
+        if np.mean(alive) < _ALIVE and values.shape[1] >= _MANY:
+            return weight[:, alive] @ values[alive]
+    return np.ascontiguousarray(weight @ values)
 
 
 def _crossings(layer: Layer, chunk: Chunk, values: Floats, errors: Floats) -> _Zones:
@@ -297,20 +301,46 @@ def _grouped(chunk: Chunk, crossings: _Zones, doubtful: tuple[Floats, Floats, In
     return chunk, fresh, Doubt(low[rest], high[rest], np.full(len(unit), chunk.layer), unit), alone[by_place]
 
 
-def _check_size(units: int, nodes: int, breaks: int) -> None:
-    """Refuse values of all units at all nodes that would not fit a quarter of the memory."""
-    size, most = _COPIES * 8 * units * (nodes + breaks), default_memory()
-    if size > most:
-        msg = (
-            f"a part of the path has {breaks:,} breaks in a layer of {units:,} units, whose values there would take about {size / 1e9:.1f} GB of memory, "
-            f"{most / 1e9:.1f} GB are allowed; give a shorter path, or several one after the other"
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The chunk behind a layer, whose values at new nodes are not made yet: they may be many."""
+
+    layer: Layer  # the layer
+    before: Chunk  # the chunk before it
+    values: Floats  # preactivations at the nodes that were there
+    errors: Errors  # how wrong what is passed on may be
+    # interval, share: of each node, new ones too: the node before or at it that was there, and how far it lies on the way to the next one
+    interval: Integers
+    share: Floats
+    ends: Floats  # places on its segment, and the ends of its zone: three rows
+    zeros: tuple[Integers, Integers]  # nodes, in order, and units that are 0 there
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return len(self.interval)
+
+    def part(self, begin: int, end: int) -> Chunk:
+        """The chunk from one node to before another."""
+        layer, before, interval = self.layer, self.before, self.interval[begin:end]
+        values = self.values[:, interval]
+        new = np.flatnonzero(self.share[begin:end])
+        values[:, new] += self.share[begin:end][new] * (self.values[:, interval[new] + 1] - values[:, new])
+        nodes, units = self.zeros
+        some = slice(*np.searchsorted(nodes, [begin, end]).tolist())
+        values[units[some], nodes[some] - begin] = 0.0
+        values = (
+            np.maximum(values, 0.0, out=values) if layer.relus == layer.units and layer.is_plain else layer.activate(values.T).T
         )
-        raise OptionError(msg)
+        at, low, high = self.ends[:, begin:end]
+        return Chunk(
+            before.layer + 1, before.segment[interval], at, low, high, np.ascontiguousarray(values), self.errors, before.proved
+        )
 
 
 def _inserted(  # noqa: PLR0913, PLR0917  a layer's state
     layer: Layer, chunk: Chunk, values: Floats, errors: Errors, fresh: _Zones, trust: Trust
-) -> Chunk:
+) -> _Behind:
     """The chunk behind the layer, with nodes where units change; what lies on a node that is there already has none of its own."""
     left, right = chunk.at[fresh.interval], chunk.rights[fresh.interval]
     on_left, on_right = fresh.at <= left, fresh.at >= right
@@ -318,33 +348,24 @@ def _inserted(  # noqa: PLR0913, PLR0917  a layer's state
     new = inside.copy()
     new[1:] &= (fresh.interval[1:] != fresh.interval[:-1]) | (fresh.at[1:] != fresh.at[:-1])
     interval, at = fresh.interval[new], fresh.at[new]
-    _check_size(layer.units, chunk.nodes, len(at))
-    first, second = values[:, interval], values[:, interval + 1]
     share = (at - left[new]) / (right[new] - left[new])
-    between = first + share * (second - first)
-    extra = 8.0 * ROUNDOFF * np.abs(values).max(axis=1) if len(at) else np.zeros(layer.units)
-    number = np.cumsum(new) - 1
-    for chosen, place, there in (
-        (inside, number, between),
-        (on_left & ~inside, fresh.interval, values),
-        (on_right & ~on_left & ~inside, fresh.interval + 1, values),
-    ):
-        unit, where = fresh.unit[chosen], place[chosen]
-        np.maximum.at(extra, unit, np.abs(there[unit, where]))
-        there[unit, where] = 0.0
+    order = np.argsort(np.append(np.arange(chunk.nodes), interval), kind="stable")  # old nodes, each with the new ones behind it
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    number = np.where(inside, chunk.nodes + np.cumsum(new) - 1, fresh.interval + (on_right & ~on_left))
+    # what is set to 0 is as wrong as it was large
+    low, high = values.min(axis=1), values.max(axis=1)
+    extra = 8.0 * ROUNDOFF * np.maximum(np.abs(low), np.abs(high)) if len(at) else np.zeros(layer.units)
+    first, second = values[fresh.unit, fresh.interval], values[fresh.unit, fresh.interval + 1]
+    there = np.where(on_left, first, np.where(on_right, second, first + (fresh.at - left) / (right - left) * (second - first)))
+    np.maximum.at(extra, fresh.unit, np.abs(there))
     errors = Errors(errors.each + extra, errors.length + float(np.sqrt((extra**2).sum())))
-    after = interval + 1
-    values = np.insert(values, after, between, axis=1) if len(at) else values
-    ends = values.min(axis=1), values.max(axis=1)
-    passed = trust.passed(chunk.layer, errors, *ends) if chunk.proved else errors
-    values = np.maximum(values, 0.0, out=values) if layer.relus == layer.units and layer.is_plain else layer.activate(values.T).T
-    return Chunk(
-        chunk.layer + 1,
-        np.insert(chunk.segment, after, chunk.segment[interval]),
-        np.insert(chunk.at, after, at),
-        np.insert(chunk.low, after, fresh.low[new]),
-        np.insert(chunk.high, after, fresh.high[new]),
-        np.ascontiguousarray(values),
-        passed,
-        chunk.proved,
+    passed = trust.passed(chunk.layer, errors, low, high) if chunk.proved else errors
+    nodes = place[number]
+    by_node = np.argsort(nodes, kind="stable")
+    ends = np.stack(
+        [np.append(*pair)[order] for pair in ((chunk.at, at), (chunk.low, fresh.low[new]), (chunk.high, fresh.high[new]))]
     )
+    shares = np.append(np.zeros(chunk.nodes), share)[order]
+    intervals = np.append(np.arange(chunk.nodes), interval)[order]
+    return _Behind(layer, chunk, values, passed, intervals, shares, ends, (nodes[by_node], fresh.unit[by_node]))
