@@ -32,6 +32,7 @@ POINTS = [[0.5, 0.5], [0.25, -1.0]]
         ({"subspace": [[1.0], [1.0]]}, "not orthonormal"),
         ({"subspace": [[1.0, 0.0]]}, r"subspace has shape \(1, 2\)"),
         ({"seconds": 0}, "takes a positive number"),
+        ({"confidence": 1.5}, "confidence"),
         ({"workers": 0}, "whole number"),
     ],
 )
@@ -43,7 +44,8 @@ def test_bad_input_ends_in_one_line(change, words):
 
 def test_the_answer_is_a_table_and_comes_back_from_json():
     found = tessella.local(NET, POINTS, 0.5, domain=(-2, 2))
-    assert found.counts == found.lower == found.upper == (2, 2)
+    assert found.counts == found.lower == found.upper == found.probable_lower == found.probable_upper == (2, 2)
+    assert found.confidence == 1.0
     assert found.rows()[1]["distance_linf"] == found.distances[1]
     assert (len(found), found.units_lower, found.units_upper) == (2, (1, 1), (1, 1))
     again = tessella.Local.from_json(found.to_json())
@@ -74,12 +76,18 @@ def wide(seed=0):
 
 def test_time_ends_with_bounds():
     net, points = wide(), np.random.default_rng(1).random((6, 30))
-    found = tessella.local(net, points, 0.3, seconds=0.5)
+    found = tessella.local(net, points[:1], 0.3, seconds=2.0)
     assert found.status == "time limit"
     assert None in found.counts
     assert all(1 <= low <= high for low, high in zip(found.lower, found.upper, strict=True))
     assert "time limit" in repr(found)
     assert "Not all balls" in found._repr_html_()
+    assert found.confidence == 0.95
+    assert "bounded with 95 % confidence" in repr(found)
+    ends = zip(found.lower, found.probable_lower, found.probable_upper, found.upper, strict=True)
+    assert all(low <= likely <= most <= high for low, likely, most, high in ends)
+    again = tessella.Local.from_json(found.to_json())
+    assert (again.probable_lower, again.probable_upper, again.confidence) == (found.probable_lower, found.probable_upper, 0.95)
 
 
 def test_ctrl_c_returns_what_is_known(monkeypatch):

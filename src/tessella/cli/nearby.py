@@ -30,6 +30,7 @@ def local(  # noqa: PLR0913  one parameter per option
     first: options.LocalFirst = None,
     where: Where,
     seconds: options.Seconds = None,
+    confidence: options.Confidence = 0.95,
     seed: options.Seed = 0,
     machines: Machines,
     reading: Reading,
@@ -37,8 +38,8 @@ def local(  # noqa: PLR0913  one parameter per option
 ) -> None:
     """Count the regions around points, and say how far the nearest wall is.
 
-    --radius is that of the balls; --box cuts off what lies outside of it.  All that is said is proved.
-    A time limit or Ctrl-C ends with what is known by then.
+    --radius is that of the balls; --box cuts off what lies outside of it.  Counts and distances are proved.
+    A time limit or Ctrl-C ends with what is known by then: proved bounds and, in the time given, bounds with a confidence.
 
     Examples
     --------
@@ -65,7 +66,14 @@ def local(  # noqa: PLR0913  one parameter per option
         raise OptionError(msg)
     within = None if where.box is None else Where(box=where.box).domain(network)
     with drawing.progress_bar("points", shown=printing.shown) as tick:
-        given: dict[str, Any] = {"subspace": subspace, "domain": within, "seconds": seconds, "rng": seed, **machines.given()}
+        given: dict[str, Any] = {
+            "subspace": subspace,
+            "domain": within,
+            "seconds": seconds,
+            "confidence": confidence,
+            "rng": seed,
+            **machines.given(),
+        }
         found = tessella.local(network, points, radius[0], norm, progress=tick, **given)
     if printing.as_json:
         drawing.print_json({"model": model, **found.to_dict()})

@@ -5,7 +5,7 @@ import typer
 from tessella.cli.drawing import WHY, console, table
 from tessella.lines.along import Along
 from tessella.nearby.local import Local
-from tessella.result import Side, Status, format_count
+from tessella.result import Side, Status, format_confidence, format_count
 
 _MOST = 20  # lines of a table
 
@@ -51,12 +51,24 @@ def print_local(name: str, found: Local, *, quiet: bool) -> None:
     drawn = table(f"{name}: {found.network.shape} in {found.norm} balls of radius {found.radius:g}{directions}", columns)
     for number, low, high in list(zip(range(len(found)), found.lower, found.upper, strict=True))[:_MOST]:
         regions = format_count(low) if low == high else f"{format_count(low, Side.LOWER)} to {format_count(high, Side.UPPER)}"
+        likely_low, likely_high = found.probable_lower[number], found.probable_upper[number]
+        if (likely_low, likely_high) != (low, high):
+            regions += f" ({format_count(likely_low, Side.LOWER)} to {format_count(likely_high, Side.UPPER)})"
         few, many = found.units_lower[number], found.units_upper[number]
-        drawn.add_row(str(number), regions, f"{found.distances[number]:.4g}", str(few) if few == many else f"{few} to {many}")
+        drawn.add_row(
+            str(number),
+            regions,
+            "-"
+            if found.walls[number, :, 1].min() == float("inf") and not found.distances[number]
+            else f"{found.distances[number]:.4g}",
+            str(few) if few == many else f"{few} to {many}",
+        )
     out = console()
     out.print(drawn)
     if len(found) > _MOST:
         out.print(f"... and {len(found) - _MOST:,} more points (--json has all)")
+    if found.confidence < 1.0:
+        out.print(f"In brackets: what holds with {format_confidence(found.confidence)} confidence; all else is proved.")
     exact = sorted(number for number in found.counts if number is not None)
     middle = f", the median {format_count(exact[len(exact) // 2])} regions" if exact else ""
     out.print(f"\n{len(exact):,} of {len(found):,} balls counted exactly, proved{middle}. {found.seconds:.2f} s.")

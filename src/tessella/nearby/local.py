@@ -5,14 +5,13 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tessella import options
 from tessella.answer import Answer, past, read_domain, read_network
-from tessella.counting.count import count
 from tessella.domain import Box
 from tessella.door import DomainLike, NetworkLike, enter, enter_anywhere
 from tessella.errors import DomainError, NetworkError, OptionError
@@ -20,24 +19,18 @@ from tessella.executors import ExecutorLike, hiring
 from tessella.kernel import meter
 from tessella.kernel.deadline import Deadline
 from tessella.kernel.threads import single_threaded
-from tessella.methods import Method
+from tessella.nearby.around import Around, Chances, ask
 from tessella.nearby.balls import Balls, Norm
-from tessella.nearby.cells import Cells
-from tessella.nearby.reduced import reduce
-from tessella.nearby.walls import NORMS, distances
+from tessella.nearby.walls import NORMS
 from tessella.network import Floats, Network, frozen_floats
 from tessella.parallel import run, worker_count
 from tessella.progress import with_bar
-from tessella.result import Status, format_count, told
+from tessella.result import Status, format_confidence, format_count, told
 from tessella.seeds import generator
-from tessella.stability import Stability, stability
 from tessella.upper.configuration import configuration, stages
 
 _WHO = "a local count"
-_FEW_UNITS = 60  # that may change, up to which cells are counted one by one
-_MOST = 3000  # regions of a ball that are counted that way
 _TASKS = 8  # for each worker
-_LEAST = 0.01  # seconds for a ball
 _FLAT = 1e-6  # how far directions of a basis may be from orthonormal
 
 
@@ -65,6 +58,10 @@ class Local(Answer):
         For each point how far the nearest wall of its own region is, at least and at most, in the norms l1, l2 and linf: an array of shape (points, 3, 2).
     units_lower, units_upper
         For each point how many units change their sign in the ball, at least and at most; of the outer box for l2.
+    probable_lower, probable_upper
+        For each point bounds on the number of regions that hold together with the confidence, from random descents; the proved ones where these are as good, as they are for all balls that were counted.
+    confidence
+        Of these two, for each ball by itself; 1 if nothing was estimated.
     status
         Why it ended.
     seconds
@@ -82,11 +79,16 @@ class Local(Answer):
     walls: Floats
     units_lower: tuple[int, ...]
     units_upper: tuple[int, ...]
+    probable_lower: tuple[int, ...] = ()
+    probable_upper: tuple[int, ...] = ()
+    confidence: float = 1.0
     status: Status = Status.FINISHED
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        """Make read-only arrays, of lists too; an infinite distance is None in JSON."""
+        """Make read-only arrays, of lists too; an infinite distance is None in JSON; what is proved is probable, too."""
+        object.__setattr__(self, "probable_lower", tuple(self.probable_lower or self.lower))
+        object.__setattr__(self, "probable_upper", tuple(self.probable_upper or self.upper))
         for name in ("points", "basis", "walls"):
             values = getattr(self, name)
             if values is not None:
@@ -110,13 +112,20 @@ class Local(Answer):
         """How many points there are."""
         return len(self.points)
 
+    @property
+    def _likely(self) -> int:
+        """How many balls have better bounds with the confidence than proved ones."""
+        ends = zip(self.lower, self.upper, self.probable_lower, self.probable_upper, strict=True)
+        return sum((low, high) != (likely_low, likely_high) for low, high, likely_low, likely_high in ends)
+
     def __repr__(self) -> str:
         """One line a person can read."""
         exact = sorted(number for number in self.counts if number is not None)
         middle = f", the median {format_count(exact[len(exact) // 2])} regions" if exact else ""
         early = "" if self.status is Status.FINISHED else f", {self.status}"
         where = f"{self.norm} balls of {self.radius:g}{self._place()}"
-        return f"Local({len(exact):,} of {len(self):,} {where} counted{middle}{early}, {self.seconds:.2f} s)"
+        likely = f", {self._likely:,} bounded with {format_confidence(self.confidence)} confidence" if self._likely else ""
+        return f"Local({len(exact):,} of {len(self):,} {where} counted{middle}{likely}{early}, {self.seconds:.2f} s)"
 
     def _place(self) -> str:
         return "" if self.basis is None else f" in {self.basis.shape[1]} directions"
@@ -125,6 +134,7 @@ class Local(Answer):
         """One row per point: how many regions its ball meets, distances to the nearest wall, and units that change."""
         walls = {f"distance_{name}": self.walls[:, number, 0].tolist() for number, name in enumerate(NORMS)}
         columns = {"point": list(range(len(self))), "regions": self.counts, "at_least": self.lower, "at_most": self.upper}
+        columns |= {"probably_at_least": self.probable_lower, "probably_at_most": self.probable_upper}
         columns = {**columns, **walls, "units_at_least": self.units_lower, "units_at_most": self.units_upper}
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -138,6 +148,7 @@ class Local(Answer):
         return {
             **past(self.network, self.domain),
             **told(self, "points", "radius", "norm", "basis", "counts", "lower", "upper", "distances", "walls"),
+            **told(self, "probable_lower", "probable_upper", "confidence"),
             **told(self, "units_lower", "units_upper", "status", "seconds"),
         }
 
@@ -146,16 +157,6 @@ class Local(Answer):
         walls = [[[np.inf if end is None else end for end in pair] for pair in one] for one in record["walls"]]
         domain = read_domain(record.get("domain"))
         return {**record, "network": read_network(record, network), "domain": domain, "walls": np.array(walls)}
-
-
-class Around(NamedTuple):
-    """What is known of one ball."""
-
-    lower: int
-    upper: int
-    units_lower: int
-    units_upper: int
-    walls: list[list[float]]
 
 
 @with_bar(lambda done, total: (f"{done:,} of {total:,} points", done / max(total, 1)))
@@ -169,6 +170,7 @@ def local(  # noqa: PLR0913  one keyword per option
     subspace: npt.ArrayLike | int | None = None,
     domain: DomainLike | None = None,
     seconds: float | None = None,
+    confidence: float = 0.95,
     executor: ExecutorLike | None = None,
     workers: int | None = None,
     rng: int | np.random.Generator = 0,
@@ -176,7 +178,7 @@ def local(  # noqa: PLR0913  one keyword per option
 ) -> Local:
     """Count the regions around points, and say how far the nearest wall is.
 
-    All that is said is proved.  Ctrl-C returns what is known so far.
+    Counts, `lower`, `upper` and distances are proved.  In a given time, balls that cannot be counted have bounds with a confidence, too, from random descents.  Ctrl-C returns what is known so far.
 
     Parameters
     ----------
@@ -194,12 +196,14 @@ def local(  # noqa: PLR0913  one keyword per option
         A box such as ``(0, 1)`` that holds the points; what lies outside of it is cut off from the balls.
     seconds
         For all points together; balls that are not finished have bounds.  None for no limit.
+    confidence
+        Of ``probable_lower`` and ``probable_upper``, for each ball that was not counted to the end in the time given.
     executor
         Any `concurrent.futures.Executor`, a Dask client, or the address of a Dask scheduler; None for threads of this process.
     workers
         How many work at the same time; None for all cores, or as many as the executor has.
     rng
-        Draws random directions.
+        Draws random directions, and descents.
     progress
         Called with the number of points done and their total; True for a bar on a terminal or in a notebook.
 
@@ -214,21 +218,37 @@ def local(  # noqa: PLR0913  one keyword per option
     begun = meter.clock()
     read, within = _entered(network, domain)
     chosen = options.chosen(Norm, norm, "norm", _WHO)
-    places = _places(points, read)
-    balls = Balls(read, _radius(radius), chosen, within, _basis(subspace, read, rng))
+    places, source = _places(points, read), generator(rng)
+    balls = Balls(read, _radius(radius), chosen, within, _basis(subspace, read, source))
     _check_inside(places, balls)
     options.check_seconds(seconds, _WHO)
+    options.check_confidence(confidence, _WHO)
     options.check_workers(workers, _WHO)
     hired = options.check_executor(executor, _WHO)
     tell = options.check_progress(progress, _WHO, "the number of points done and their total")
-    found, status = _gathered(balls, places, Deadline.after(seconds), hired, workers, tell)
+    chances = Chances(confidence, int(source.integers(2**62)))
+    found, status = _gathered(balls, places, Deadline.after(seconds), chances, (hired, workers), tell)
     unknown = None if len(found) == len(places) else configuration(read.input_dim, stages(read))
     every = [found.get(number) or _nothing(unknown or 1, read) for number in range(len(places))]
-    low, high, units_low, units_high, walls = zip(*every, strict=True)
-    space = balls.within, balls.basis
-    walled = np.array(walls, dtype=np.float64)
+    low, high, units_low, units_high, walls, likely_low, likely_high, _ = zip(*every, strict=True)
+    sure = (likely_low, likely_high) == (low, high)
     return Local(
-        read, places, balls.radius, chosen, *space, low, high, walled, units_low, units_high, status, meter.clock() - begun
+        read,
+        places,
+        balls.radius,
+        chosen,
+        balls.within,
+        balls.basis,
+        low,
+        high,
+        np.array(walls, dtype=np.float64),
+        units_low,
+        units_high,
+        likely_low,
+        likely_high,
+        1.0 if sure else confidence,
+        status,
+        meter.clock() - begun,
     )
 
 
@@ -236,11 +256,12 @@ def _gathered(  # noqa: PLR0913, PLR0917  who works on what
     balls: Balls,
     places: Floats,
     deadline: Deadline,
-    executor: Executor | None,
-    workers: int | None,
+    chances: Chances,
+    who: tuple[Executor | None, int | None],
     tell: Callable[[int, int], None] | None,
 ) -> tuple[dict[int, Around], Status]:
     """What is known of the balls that there was time for, and why it ended."""
+    executor, workers = who
     found, status, many = dict[int, Around](), Status.FINISHED, worker_count(workers, executor)
     size = max(min(len(places) // (_TASKS * many), 32), 1)
     parts = [range(begin, min(begin + size, len(places))) for begin in range(0, len(places), size)]
@@ -248,75 +269,21 @@ def _gathered(  # noqa: PLR0913, PLR0917  who works on what
     try:
         with pool as someone, single_threaded():
             left = deadline.left
-            share = None if np.isinf(left) else max(left * min(many, len(parts)) / len(places), _LEAST)
-            tasks = [(number, balls, places[part.start : part.stop], share) for number, part in enumerate(parts)]
+            share = None if np.isinf(left) else left * min(many, len(parts)) / len(places)
+            tasks = [(part.start, balls, places[part.start : part.stop], share, chances) for part in parts]
             for number, part in run(ask, tasks, someone, lambda: deadline.passed):
                 found.update(zip(parts[number], part, strict=True))
                 if tell is not None:
                     tell(len(found), len(places))
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    unfinished = len(found) < len(places) or (deadline.passed and any(one.lower < one.upper for one in found.values()))
+    unfinished = len(found) < len(places) or any(one.late for one in found.values())
     return found, Status.TIME_LIMIT if unfinished and status is Status.FINISHED else status
-
-
-def ask(_number: int, balls: Balls, places: Floats, seconds: float | None) -> list[Around]:
-    """What is known of some balls; the number makes each call another one, as some executors merge equal calls."""
-    return [_around(balls, place, seconds) for place in places]
-
-
-def _around(balls: Balls, place: Floats, seconds: float | None) -> Around:
-    """What is known of one ball."""
-    walls = distances(balls.network, place, balls.basis).T.tolist()
-    deadline, parts = Deadline.after(seconds), balls.around(place)
-    found = [
-        _counted(network, domain, deadline.part(1.0 / (len(parts) - number))) for number, (network, domain) in enumerate(parts)
-    ]
-    return Around(found[0][0], found[-1][1], found[-1][2], found[-1][3], walls)
-
-
-def _counted(network: Network, domain: Any, deadline: Deadline) -> tuple[int, int, int, int]:
-    """Bounds on the regions of a domain, and on the units that change there."""
-    if not domain.free_dim:
-        return 1, 1, 0, 0
-    known = stability(network, domain, method=Method.LINEAR)
-    units = known.totals()["unstable"]
-    if not units:
-        return 1, 1, 0, 0
-    lower, upper, both, thin = 1, None, 0, False
-    if units <= _FEW_UNITS:
-        cells = Cells(reduce(known), _start(domain))
-        quick = cells.count(lambda: deadline.passed, _MOST)
-        lower, upper, both, thin = quick.lower, quick.upper, int(quick.both.sum()), quick.thin > 0
-        if lower == upper:
-            return lower, upper, both, both  # all regions are known, and so is who changes
-    if upper is None or thin or lower >= _MOST or not deadline.passed:
-        slow = _slowly(network, domain, known, deadline)
-        lower, upper = max(lower, slow[0]), min(slow[1], upper or slow[1])
-    return lower, upper, both, units
-
-
-def _slowly(network: Network, domain: Any, known: Stability, deadline: Deadline) -> tuple[int, int]:
-    """Bounds by the count of whole domains."""
-    left = None if np.isinf(deadline.left) else max(deadline.left, _LEAST)
-    found = count(network, domain, stability=known, seconds=left, workers=1)
-    if found.status is Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return found.lower, found.upper
-
-
-def _start(domain: Any) -> Floats:
-    """A point inside, with its free inputs scaled to [-1, 1]."""
-    box = domain.box
-    if isinstance(domain, Box):
-        return np.zeros(box.free_dim)
-    centre, half = box.lower / 2.0 + box.upper / 2.0, (box.upper - box.lower) / 2.0
-    return ((domain.centre - centre)[box.free] / half[box.free]).clip(-1.0, 1.0)
 
 
 def _nothing(most: int, network: Network) -> Around:
     """What is known of a ball that nobody looked at."""
-    return Around(1, most, 0, network.relus, [[0.0, np.inf]] * 3)
+    return Around(1, most, 0, network.relus, [[0.0, np.inf]] * 3, 1, most, late=True)
 
 
 def _entered(network: NetworkLike, domain: DomainLike | None) -> tuple[Network, Box | None]:
@@ -353,7 +320,7 @@ def _radius(radius: object) -> float:
     return float(radius)
 
 
-def _basis(given: Any, network: Network, rng: int | np.random.Generator) -> Floats | None:
+def _basis(given: Any, network: Network, source: np.random.Generator) -> Floats | None:
     """Directions as columns."""
     if given is None:
         return None
@@ -363,7 +330,7 @@ def _basis(given: Any, network: Network, rng: int | np.random.Generator) -> Floa
         if int(given) > dim:
             msg = f"subspace is {given}, but the network has {dim} inputs; there are no more directions than that"
             raise OptionError(msg)
-        return np.linalg.qr(generator(rng).standard_normal((dim, int(given))))[0]
+        return np.linalg.qr(source.standard_normal((dim, int(given))))[0]
     try:
         basis = frozen_floats(given, "subspace", ndim=2)
     except NetworkError as error:
