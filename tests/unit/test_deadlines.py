@@ -159,3 +159,13 @@ def test_a_million_units_in_one_layer_are_an_answer():
     network = Network((Layer(rng.standard_normal((1_000_000, 3)), rng.standard_normal(1_000_000)),))
     found = analyze(network, Box(-1, 1, dim=3), seconds=0.5, memory=50_000_000)
     assert 2 <= found.proved_lower < found.upper <= upper_bounds(network).best < 1 << 60
+
+
+def test_a_pass_that_comes_too_late_keeps_what_is_known():
+    network, box = random_network(6, 30, 30), Box(-1, 1, dim=6)
+    known = tighten(network, box, method="linear")
+    late = tighten(network, box, method="milp", seconds=1e-9, known=known)
+    for one, other in zip((*known.lower, *known.upper), (*late.lower, *late.upper), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert late.unproved > 0
+    assert tighten(network, box, method="linear", seconds=1e-9).unproved > 0

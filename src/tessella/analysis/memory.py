@@ -28,7 +28,9 @@ def format_size(memory: int) -> str:
 
     Examples
     --------
-    >>> format_size(100_000_000), format_size(2_500_000_000)
-    ('100 MB', '2.5 GB')
+    >>> format_size(1_000), format_size(100_000_000), format_size(2_500_000_000)
+    ('1 kB', '100 MB', '2.5 GB')
     """
+    if memory < 1e6:
+        return f"{max(memory, 1e3) / 1e3:,.0f} kB"
     return f"{memory / 1e9:,.1f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"

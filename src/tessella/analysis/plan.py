@@ -337,7 +337,7 @@ class Estimating:
             session.say(f"C{about}, so the time went into the estimate.")
         if self._asked is None and not self._may_search:
             session.say(f"MIPBound was left out: {self._units:,} unstable units are too many for it.")
-        elif self._asked is None and not self._searches:
+        elif self._asked is None and not self._searches and last.probes:
             session.say(f"MIPBound was left out: the estimate's own bound lies {max(self._loose, 0.0):.1f} bits under it.")
         if self._searches or self._asked:
             loose = "the estimate's bound is loose" if last.probes else "there is no estimate"
@@ -365,7 +365,12 @@ def _sharpen(session: Session, part: float, why: str) -> None:
                 sharper = _milp(sharper, each, session.left - end, executor)
         session.know(stability=sharper)
         found.append(_units(sharper))
-    if session.standing.exact is None:
+    changed = any(
+        (one != other).any()
+        for ends in ("lower", "upper")
+        for one, other in zip(getattr(known.bounds, ends), getattr(sharper.bounds, ends), strict=True)
+    )
+    if session.standing.exact is None and changed:
         before = session.standing.upper
         _bound(session, sharper, "proved from these units")
         gain = maps(before) - maps(session.standing.upper)

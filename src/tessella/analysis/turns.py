@@ -55,15 +55,15 @@ class Counting:
         if session.executor is None:
             with session.off_the_clock("the counter"):
                 prepare(Tree.of(self._known))
-        spent = session.standing.count.seconds if session.standing.count else 0.0
         with session.step("count", why) as found:
+            begun = meter.clock()
             try:
                 done = self._turn(max(seconds, 1e-3))
             except TooLarge as error:
                 found.append(str(error))
                 return False
             session.know(proved_lower=done.lower, upper=done.upper, count=done)
-            found.append(f"{_counted(done)} in {format_duration(done.seconds - (spent if self._file else 0.0))}")
+            found.append(f"{_counted(done)} in {format_duration(meter.clock() - begun)}")
         check_lost(done)
         return session.standing.exact is not None
 
