@@ -6,7 +6,8 @@ python benchmarks/large.py results.jsonl --seconds 5 --before   # and the descen
 python benchmarks/large.py results.jsonl --table             # only the table of what is there
 
 Networks are small random ones side by side, inputs and units shuffled, so that their numbers of regions multiply (8-10-8x8 are eight networks with 8 inputs and layers of 10 and 8 ReLUs), and single
-layers in general position on all of space, whose number is a sum of binomial coefficients (20:150 are 150 units with 20 inputs).
+layers in general position on all of space, whose number is a sum of binomial coefficients (20:150 are 150 units with 20 inputs).  8-10-8x8m are the same eight networks, but with their inputs turned at random, and the cube with
+them: each unit of the first layer then reads all inputs, and nothing shows that there are blocks.
 The budget is CPU time of one thread, so that other work on the machine matters little: 40 CPU seconds are what 20 s on two cores are.  Counting is not tried.
 """
 
@@ -56,8 +57,8 @@ def block(sizes, seed):
     return layers, tessella.count(network, tessella.Box.cube(0.0, 1.0, sizes[0])).exact
 
 
-def product(sizes, copies, seed):
-    """Small networks side by side, their inputs and units shuffled: it has the product of their numbers of regions; with log2 of it."""
+def product(sizes, copies, seed, *, mixed=False):
+    """Small networks side by side, their inputs and units shuffled, or their inputs mixed: it has the product of their numbers of regions; with log2 of it."""
     parts = [block(sizes, 1000 * seed + number) for number in range(copies)]
     rng = np.random.default_rng(seed)
     order, layers = rng.permutation(sizes[0] * copies), []
@@ -69,8 +70,13 @@ def product(sizes, copies, seed):
         after = rng.permutation(rows * copies)
         layers.append((weight[after][:, order], bias[after]))
         order = after
+    domain = tessella.Box.cube(0.0, 1.0, len(layers[0][0][0]))
+    if mixed:
+        turned = np.linalg.qr(rng.standard_normal((domain.dim, domain.dim)))[0]  # new inputs are turned.T @ old ones
+        layers[0] = layers[0][0] @ turned, layers[0][1]
+        domain = tessella.Polytope(np.vstack([turned, -turned]), np.repeat([1.0, 0.0], domain.dim))
     network = tessella.Network.from_arrays(layers, relu_output=True)
-    return network, tessella.Box.cube(0.0, 1.0, network.input_dim), sum(math.log2(part[1]) for part in parts)
+    return network, domain, sum(math.log2(part[1]) for part in parts)
 
 
 def arrangement(inputs, units, seed):
@@ -84,8 +90,8 @@ def subject(name, seed):
     """A network of the list, its domain, and log2 of its number of regions."""
     if ":" in name:
         return arrangement(*map(int, name.split(":")), seed)
-    sizes, copies = name.split("x")
-    return product(tuple(map(int, sizes.split("-"))), int(copies), seed)
+    sizes, copies = name.removesuffix("m").split("x")
+    return product(tuple(map(int, sizes.split("-"))), int(copies), seed, mixed=name.endswith("m"))
 
 
 def of_today(tree, seconds, seed):

@@ -62,6 +62,9 @@ def test_an_analysis_of_a_network_that_is_too_large_bounds_it_from_below(monkeyp
     assert "Descents went through 20 units" in found.choices
     assert found.proved_lower < found.probable_lower <= exact
     assert found.estimate.maps_interval is None
+    assert found.mean is None
+    assert not any(claim.side is tessella.Side.ESTIMATE for claim in found.bounds)
+    assert "too uncertain to estimate" in repr(found)
     assert found.estimate.upper is None
     assert found.estimate.relative_error == math.inf
     assert found.estimate.network == known.network

@@ -132,10 +132,13 @@ class Analysis(Answer):
 
     @property
     def mean(self) -> int | None:
-        """The estimate, moved into the bracket should it lie outside; the count if it is exact; None if there is neither."""
+        """The estimate, moved into the bracket should it lie outside; the count if it is exact; None if there is neither.
+
+        None, too, where the estimate says no more than its lower bound: of a network too large to descend through, it is one of its beginning.
+        """
         if self.exact is not None:
             return self.exact
-        if self.estimate is None:
+        if self.estimate is None or (self.estimate.maps_interval is None and self.estimate.maps <= maps(self.estimate.lower)):
             return None
         return min(max(round(self.estimate.mean), self.probable_lower), self.probable_upper)
 
@@ -224,8 +227,8 @@ class Analysis(Answer):
         parts = [f"{format_count(self.proved_lower, Side.LOWER)} (proved)"]
         if self.probable_lower > self.proved_lower:
             parts.append(f"{format_count(self.probable_lower, Side.LOWER)} ({format_confidence(self.confidence)} sure)")
-        if self.mean is not None:
-            about = self.maps_interval and f"about {format_estimate(self.mean, self.maps_interval)} (estimated)"
+        if self.mean is not None or self.estimate is not None:
+            about = self.mean and self.maps_interval and f"about {format_estimate(self.mean, self.maps_interval)} (estimated)"
             parts.append(about or "? (too uncertain to estimate)")
         if self.probable_upper < self.upper:
             parts.append(f"{format_count(self.probable_upper, Side.UPPER)} ({format_confidence(self.confidence)} sure)")

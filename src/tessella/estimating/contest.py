@@ -5,6 +5,9 @@ is how far log X spreads, and what a round takes: with deviation s and n rounds 
 
 Predictions of `tessella.estimating.shared` are on trial, too.  What was learned is tried in a few fresh rounds, and kept only if log X spreads no further than it did before.
 
+**Particles that move** (`tessella.estimating.moving`) need not learn anything.  A few small populations of them are made first; how far these spread, and what they take, says how well large ones do.  Where other kinds come
+nowhere near that in the first tenth of the time, they are chosen then, else with the others; and populations are made as large as lets a score of them fit into the time that is left.
+
 **Particles.**  Where log X of descents by linear programs still spreads by some bits when the kind is chosen, a round becomes a whole population that goes down in step (`tessella.estimating.population`), steered by what was
 learned so far.  It is as large as lets a few dozen such rounds fit into the time that is left: independent ones, which the interval and the bets are made from.  Without a time limit rounds stay single descents.
 
@@ -19,6 +22,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tessella.estimating.descents import Batch, Descents, Records, Shape
+from tessella.estimating.moving import MovingParticles, room_for, seconds_per_pivot
 from tessella.estimating.nodes import WIDE
 from tessella.estimating.shared import SharedValues
 from tessella.estimating.tilts import Tilts
@@ -42,6 +46,15 @@ _GAIN = 4.0  # by which populations lower the variance in the same time, as was 
 _POPULATIONS = 24  # of these, in the time that is left
 _FEWEST, _MOST = 4, 128  # in one population
 _SCATTERED, _SCATTERED_IN = 48, 48  # points scattered over each cell, and the dimensions up to which they pay
+_LEAST = 48  # units; networks with fewer are estimated well by anything
+_TRIALS, _TRIED = 6, 4  # populations of moving particles to begin with, and particles in each
+_SHARE = 0.1  # part of the time that these may take, and after which others are compared with them
+_NEAR = 10.0  # times the variance in the same time: single descents that come no nearer by then are given up
+_DOUBT = 0.35  # how large skewnesses are
+_LITTLE = 1e-4  # bits^2; a few populations may look alike by chance
+_FEW, _SCORE = 12, 24  # large populations, at least and at most: fewer say little of how far they spread, more are smaller
+_LARGEST = 4096  # particles in one
+_SLOWER = 1.25  # times what a particle of a small population takes
 _LN2 = math.log(2.0)
 
 
@@ -53,6 +66,7 @@ class Kind(StrEnum):
     POINTS = "points"
     PARTICLES = "particles"
     SHARED_PARTICLES = "particles, shared predictions"
+    MOVING = "particles, moving"
 
     @property
     def method(self) -> str:
@@ -67,10 +81,11 @@ class Turn(NamedTuple):
     """How the next rounds are made."""
 
     kind: Kind  # how they descend
-    theta: Floats  # what they are steered by
+    theta: Floats  # what they are steered by; of particles that move, the steps of linear programs after which a population is given up
     most: float = math.inf  # how many at most
     population: int | None = None  # nodes of a round; None for what suits the kind
     bets: bool = True  # whether anything is to be bet on them; nothing is while rounds are expected to become populations
+    seconds: float = 0.0  # what one is expected to take of a processor; 0 where that is not known
 
 
 class Learner(Protocol):
@@ -102,8 +117,10 @@ def kinds_for(tree: Tree) -> tuple[Kind, ...]:
     return (programs, Kind.POINTS)
 
 
-def descents_of(tree: Tree, kind: Kind, population: int | None = None) -> Descents | WideDescents:
+def descents_of(tree: Tree, kind: Kind, population: int | None = None) -> Descents | WideDescents | MovingParticles:
     """Descents of a kind, with the population that was best: a second node pays where the first layer is narrow."""
+    if kind is Kind.MOVING:
+        return MovingParticles(tree, population or _FEWEST)
     if kind is Kind.POINTS:
         return WideDescents(tree)
     if kind is Kind.PARTICLES:
@@ -182,6 +199,88 @@ class _Entrant:
         return cost * (square + _LN2**2 / 2.0 * square**2 + _LN2**4 / 6.0 * square**3)
 
 
+class _Moving:
+    """Particles that move: a few small populations of them, and what these say of large ones.
+
+    Parameters
+    ----------
+    tree
+        Where they go down.
+    seconds
+        The time there is, of all processors together.
+    """
+
+    def __init__(self, tree: Tree, seconds: float) -> None:
+        self._room, self._allowed = min(room_for(tree), _LARGEST), _SHARE * seconds
+        self._limit = np.full((1, 1), self._allowed / seconds_per_pivot(tree))
+        self.done, self.seconds, self.wanted = 0, 0.0, _TRIALS
+        self._found: list[Floats] = []
+
+    def trial(self) -> Turn:
+        """The next small populations; the first one alone, to see what it takes."""
+        return Turn(Kind.MOVING, self._limit, self.wanted - self.done if self.done else 1, _TRIED, bets=False)
+
+    def take(self, batch: Batch, seconds: float) -> None:
+        """Some small populations."""
+        self.done += len(batch.logarithms)
+        self.seconds += seconds
+        self._found.append(batch.logarithms / _LN2)
+        fitting = self._allowed / max(self.seconds / self.done, 1e-9)
+        lost = not np.isfinite(batch.logarithms).any()  # what is lost at first is lost again
+        self.wanted = self.done if lost else int(min(max(fitting, 2), _TRIALS))
+
+    @property
+    def tried(self) -> bool:
+        """Whether there were enough."""
+        return self.done >= self.wanted
+
+    @property
+    def _variance(self) -> float:
+        """Of log X, for one particle in a population; infinite if too many were lost."""
+        found = np.concatenate(self._found or [np.zeros(0)])
+        hits = found[np.isfinite(found)]
+        if len(hits) < 2 or 2 * len(hits) <= len(found):
+            return math.inf
+        return max(float(hits.var(ddof=1)), _LITTLE) * _TRIED
+
+    @property
+    def alive(self) -> bool:
+        """Whether most of them found something."""
+        return math.isfinite(self._variance)
+
+    @property
+    def score(self) -> float:
+        """The variance of an estimate from what one second brings, in large populations."""
+        return self._variance * self._each
+
+    @property
+    def _each(self) -> float:
+        """What one particle takes."""
+        return self.seconds / max(self.done, 1) / _TRIED
+
+    def large(self, seconds: float) -> Turn:
+        """The populations that make use of so many seconds of a processor."""
+        particles = seconds / max(_SLOWER * self._each, 1e-9)
+        size = int(min(max(particles / _how_many(self._variance / particles), _FEWEST), self._room))
+        return Turn(Kind.MOVING, np.full((1, 1), np.inf), population=size, seconds=_SLOWER * self._each * size)
+
+
+def _how_many(variance: float) -> int:
+    """How many populations to make of all particles together, which would leave the estimate this variance in bits.
+
+    In n populations log X has n times the variance v; what is not known of the mean, the variance and the skewness of log X (`tessella.estimating.spread`) is least for this n.
+    """
+    count = np.arange(_FEW, _SCORE + 1)
+    square = variance * count
+    unknown = square / count + (_LN2 / 2.0 * square) ** 2 * 2.0 / (count - 1) + (_LN2**2 / 6.0 * _DOUBT) ** 2 * square**3
+    return int(count[np.argmin(unknown * (1.0 + _FEW / (4.0 * count)) ** 2)])
+
+
+def _may_move(tree: Tree) -> bool:
+    """Whether trials of particles that move are worth it; cells of a network on all of space meet in one point, so no linear program would tell which are neighbours."""
+    return tree.units >= _LEAST and not tree.homogeneous and room_for(tree) >= _TRIED
+
+
 class Contest:
     """Says how rounds are to be made, and learns from them.
 
@@ -191,12 +290,16 @@ class Contest:
         Where to descend.
     timed
         Whether what rounds take counts; without a time limit answers must not depend on it.
+    seconds
+        The time there is, of all processors together; 0 where that is not known: then particles do not move.
     """
 
-    def __init__(self, tree: Tree, *, timed: bool) -> None:
+    def __init__(self, tree: Tree, *, timed: bool, seconds: float = 0.0) -> None:
         """Nothing is known yet."""
         self._entrants = [_Entrant(tree, kind) for kind in kinds_for(tree)]
         self._timed, self._chosen = timed, self._entrants[0] if len(self._entrants) == 1 else None
+        self._moving = _Moving(tree, seconds) if timed and seconds > 0.0 and _may_move(tree) else None
+        self._seconds, self._trials = seconds, 0
         self._particles: Turn | None = None
         self._grows = True
         self.settled = 0  # rounds before the choice
@@ -213,18 +316,38 @@ class Contest:
         """
         if self._particles is not None:
             return self._particles
+        if self._moving is not None:
+            return self._beside(self._moving, share, fitting)
+        return self._descend(share, fitting)
+
+    def _beside(self, moving: _Moving, share: float, fitting: float) -> Turn:
+        """Small populations of moving particles, then what else there is until the better one is known."""
+        if not moving.tried:
+            return moving.trial()
+        best = self._leader.score(timed=True)
+        if not moving.alive or (share >= _CONTEST and best <= moving.score):
+            self._moving, self.settled = None, self.settled or self._trials
+            return self._descend(share, fitting)
+        if share >= (_SHARE if best > _NEAR * moving.score else _CONTEST):
+            self.settled = self._made
+            self._particles = moving.large((1.0 - share) * self._seconds)
+            return self._particles
+        return self._descend(share, fitting)._replace(bets=False)
+
+    def _descend(self, share: float, fitting: float) -> Turn:
+        """The next single descents, or populations of particles that do not move."""
         if self._chosen is None:
             programs, points = self._entrants
             if points.done < _FIRST:
                 return points.turn()._replace(most=_FIRST - points.done)
             if share < _CONTEST:
                 return self._single(programs, share, fitting)
-            self._chosen, self.settled = self._leader, programs.done + points.done
+            self._chosen, self.settled = self._leader, self._made
         if share >= _CONTEST and self._grows:
             self._grows = False
             size = int(min(fitting / _POPULATIONS, _MOST)) if self._is_apart(self._chosen) else 0
             if size >= _FEWEST:
-                self.settled = sum(one.done for one in self._entrants)
+                self.settled = self._made
                 turn = self._chosen.turn()
                 self._particles = Turn(_PARTICLES[turn.kind], self._chosen.best, population=size)
                 return self._particles
@@ -244,12 +367,17 @@ class Contest:
 
     def take(self, turn: Turn, batch: Batch, seconds: float) -> None:
         """Some rounds of a turn, which took so many seconds of one processor."""
-        if turn is not self._particles:
+        if turn is self._particles:
+            return
+        if turn.kind is not Kind.MOVING:
             self._entrant(turn.kind).take(batch, seconds)
+        elif self._moving is not None:
+            self._trials += len(batch.logarithms)
+            self._moving.take(batch, seconds)
 
     def end(self, turn: Turn) -> None:
         """All rounds of a turn are there."""
-        if turn is not self._particles:
+        if turn is not self._particles and turn.kind is not Kind.MOVING:
             self._entrant(turn.kind).end(turn)
 
     @property
@@ -266,6 +394,11 @@ class Contest:
     def kind(self) -> Kind:
         """How rounds are made now."""
         return self._particles.kind if self._particles is not None else self._leader.kind
+
+    @property
+    def _made(self) -> int:
+        """Rounds so far."""
+        return self._trials + sum(one.done for one in self._entrants)
 
     @property
     def _leader(self) -> _Entrant:

@@ -188,7 +188,7 @@ class Descents:
         self._round = Round(
             descent=descent,
             describer=Describer.of(int(layers.width.max()), space.dimensions, looks=scattered > 0 and space.in_inputs),
-            scatter=Scatter.of(scattered if space.in_inputs else 0, _most_rows(tree), space.dimensions),
+            scatter=Scatter.of(scattered if space.in_inputs else 0, most_rows(tree), space.dimensions),
             notes=Notes.of(_NOTES, self.shape.longest),
             prefixes=Prefixes.of(tree.units),
             crowd=Crowd.of(slots),
@@ -204,7 +204,9 @@ class Descents:
         root = self._round.root
         descent.nodes.combined[root, :first] = np.column_stack([rows[:first], scaled.biases[0]])
         descent.nodes.errors[root, :first] = tree.errors
-        self.starts = _find_vertex(descent, root, rows[first:], scaled.constants, tree.domain_errors)
+        self.starts, descent.nodes.depth[root] = find_vertex(
+            descent.primal, root, rows[first:], scaled.constants, tree.domain_errors
+        )
         _add_corners(descent, root)
 
     @property
@@ -255,26 +257,26 @@ class Descents:
         return done
 
 
-def _most_tight(tree: Tree, space: Space) -> int:
+def most_tight(tree: Tree, space: Space) -> int:
     """Rows of a basis, at most, and one more."""
-    return min(space.dimensions, space.inputs, _most_rows(tree)) + 1
+    return min(space.dimensions, space.inputs, most_rows(tree)) + 1
 
 
-def _most_rows(tree: Tree) -> int:
+def most_rows(tree: Tree) -> int:
     """Rows of a cell, at most, and one that is asked about."""
     return len(tree.scaled.constants) + tree.units + 2
 
 
 def _cell_bytes(tree: Tree, space: Space) -> int:
     """About how much memory a node takes."""
-    units, p, basis = sum(map(len, tree.scaled.biases)), space.dimensions, _most_tight(tree, space)
-    return 8 * ((_most_rows(tree) + units) * (p + 2) + basis * basis + POINTS * p) + 4 * space.inputs
+    units, p, basis = sum(map(len, tree.scaled.biases)), space.dimensions, most_tight(tree, space)
+    return 8 * ((most_rows(tree) + units) * (p + 2) + basis * basis + POINTS * p) + 4 * space.inputs
 
 
 def _descent(tree: Tree, space: Space, layers: Layers, room: tuple[int, int], widest_described: int) -> Descent:
     """What nodes are settled and split with, for so many of them and the root, and so many bases."""
-    (slots, ring), units, widest, rows = room, len(layers.rectified), int(layers.width.max()), _most_rows(tree)
-    p, tight = space.dimensions, _most_tight(tree, space)
+    (slots, ring), units, widest, rows = room, len(layers.rectified), int(layers.width.max()), most_rows(tree)
+    p, tight = space.dimensions, most_tight(tree, space)
     refutes = not space.in_inputs and space.inputs >= _REFUTED_INPUTS and p <= _REFUTED_DIMENSIONS
     ahead = layers.width <= widest_described
     ahead[0] = ahead[0] and space.inputs <= _FEW_INPUTS
@@ -292,9 +294,9 @@ def _descent(tree: Tree, space: Space, layers: Layers, room: tuple[int, int], wi
     )
 
 
-def _find_vertex(descent: Descent, root: int, normals: Floats, constants: Floats, errors: Floats) -> bool:
-    """Put the domain's inequalities on the root's stack and find a vertex; whether there is one, and the inequalities are not lost in rounding."""
-    primal, nodes, p = descent.primal, descent.nodes, descent.primal.space.dimensions
+def find_vertex(primal: Primal, root: int, normals: Floats, constants: Floats, errors: Floats) -> tuple[bool, int]:
+    """Put the domain's inequalities on the root's stack and find a vertex; whether there is one, and the inequalities are not lost in rounding; and how many rows these are."""
+    p = primal.space.dimensions
     starts, depth = bool(refresh(primal, root, 0)), 0
     for normal, constant, error in zip(normals, constants, errors, strict=True):
         if np.any(normal != 0.0):
@@ -304,8 +306,7 @@ def _find_vertex(descent: Descent, root: int, normals: Floats, constants: Floats
             found = raise_row(primal, root, depth, GOAL, False)  # noqa: FBT003  compiled functions take no keywords
             starts = starts and found == FEASIBLE and bool(error <= UNHARMFUL * size)
             depth += 1
-    nodes.depth[root] = depth
-    return starts
+    return starts, depth
 
 
 def _add_corners(descent: Descent, root: int) -> None:

@@ -17,6 +17,7 @@ from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
 from tessella.estimating.both import Asked, Both
 from tessella.estimating.descents import Descents
+from tessella.estimating.moving import MovingParticles
 from tessella.estimating.rounds import Sample
 from tessella.estimating.said import markov, number, said
 from tessella.estimating.sampler import Sampler
@@ -44,7 +45,7 @@ from tessella.result import (
 from tessella.seeds import generator
 from tessella.stability import Stability, check_stability, stability_to_go_on_with
 
-FUNCTIONS = (*Descents.functions, *Sampler.functions)  # the compiled code that estimates call
+FUNCTIONS = (*Descents.functions, *MovingParticles.functions, *Sampler.functions)  # the compiled code that estimates call
 
 _WHO = "an estimate"
 _RARELY = 10.0  # how much longer than a report takes nothing is reported

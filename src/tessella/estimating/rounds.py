@@ -18,6 +18,7 @@ from tessella.errors import WorkerLost
 from tessella.estimating.afar import work_afar
 from tessella.estimating.contest import Contest, Kind, Turn, descents_of, kinds_for
 from tessella.estimating.descents import Batch, Descents
+from tessella.estimating.moving import MovingParticles
 from tessella.estimating.uniform import Drawn
 from tessella.estimating.wide import WideDescents
 from tessella.kernel import meter
@@ -78,7 +79,7 @@ class Done(NamedTuple):
     seconds: float  # the processor's time that they took
 
 
-def work(crew: Crew[Descents | WideDescents], key: str, tree: Tree, task: Task) -> Done:
+def work(crew: Crew[Descents | WideDescents | MovingParticles], key: str, tree: Tree, task: Task) -> Done:
     """Make some rounds."""
     with crew.lend(f"{key} {task.kind} {task.population}", lambda: descents_of(tree, task.kind, task.population)) as descents:
         begun = thread_time()
@@ -105,12 +106,13 @@ class Rounds:
         """Nothing is known yet."""
         self._tree, self._base, self._report, self._clock = tree, base, report, clock
         self._contest = Contest(tree, timed=True)
-        self._crew = Crew[Descents | WideDescents]()
+        self._crew = Crew[Descents | WideDescents | MovingParticles]()
         self._parts, self._planned = list[Floats](), list[Floats]()
         self._done, self._thin, self._undecided = 0, 0, 0
         self._pace, self._longest, self._told = 0.0, 0.0, meter.clock()
         self._begun = self._since = self._left = 0.0
         self._made = 0
+        self._before: Turn | None = None
 
     @property
     def sample(self) -> Sample:
@@ -171,18 +173,19 @@ class Rounds:
         finally:
             self._left = self._clock()
 
-    def _enter(self, *, timed: bool) -> None:
+    def _enter(self, deadline: float, workers: int, *, timed: bool) -> None:
         """Begin; or go on, as if no time had gone by."""
         now = self._clock()
         if not self._done:
-            self._contest, self._made, self._left = Contest(self._tree, timed=timed), 0, now
+            given = (deadline - now) * workers if math.isfinite(deadline) else 0.0
+            self._contest, self._made, self._left = Contest(self._tree, timed=timed, seconds=given), 0, now
             self._begun = self._since = now
         self._begun, self._since = self._begun + now - self._left, self._since + now - self._left
 
     def _loop(  # noqa: PLR0913  who makes how many until when
         self, probes: int | None, deadline: float, until: float, executor: Executor, asked: int | None, *, afar: bool
     ) -> Status:
-        self._enter(timed=probes is None)
+        self._enter(deadline, worker_count(asked, executor), timed=probes is None)
         guess = _GUESS if len(kinds_for(self._tree)) == 1 and self.best.kind is not Kind.POINTS else _WIDE_GUESS
         begun, since, made = self._begun, self._since, self._made  # rounds are made as they are now since then, and after so many
         pace = self._pace / worker_count(asked, executor) if self._done else math.inf
@@ -203,11 +206,13 @@ class Rounds:
                     return Status.FINISHED
             share = done / planned if probes is not None else (now - begun) / max(deadline - begun, 1e-9)
             turn = self._contest.turn(share, most if math.isfinite(most) else 0.0)
-            if turn.population and made < self._contest.settled:  # from now on each round is a population
-                since, made, pace = now, done, pace * turn.population
-                self._pace, self._longest = self._pace * turn.population, self._longest * turn.population
-                most = max(most / turn.population, 1.0)
+            changed = self._changed_pace(turn, (deadline - now) / guess)
+            if changed is not None:  # from now on rounds take longer, or less long
+                since, made, pace = now, done, changed / workers
+                self._pace = self._longest = changed
+                most = max((deadline - now) / pace, 1.0)
                 planned = done + math.floor(most)
+            self._before = turn
             grown = math.inf if turn.population else max(_FIRST, int((_GROWTH - 1.0) * done))
             wanted = max(int(min(grown, most, turn.most)), 1)
             if (
@@ -218,6 +223,17 @@ class Rounds:
             self._generation(turn, wanted, foreseen, deadline, Pending[tuple[int, int, float]](executor), workers, afar=afar)
             if self._done == done:  # no further one would have ended in time
                 return Status.FINISHED
+
+    def _changed_pace(self, turn: Turn, unknown: float) -> float | None:
+        """What a round takes of a processor from now on, if that changes: with the kind of rounds, or their population."""
+        before = self._before
+        if turn.seconds:
+            return None if before is not None and before.seconds else turn.seconds
+        if turn.kind is Kind.MOVING:
+            return None
+        if before is not None and before.kind is Kind.MOVING:
+            return unknown
+        return self._pace * turn.population if turn.population and (before is None or not before.population) else None
 
     def _generation(  # noqa: PLR0913, PLR0917  who makes how many until when
         self,

@@ -24,6 +24,7 @@ _LN2 = math.log(2.0)
 _LATER = 0.5  # part of the terms, the last ones, that are used: steered by predictions that hardly change any more
 _FEWEST = 16  # terms in this part; fewer do not tell how far they spread
 _TERMS_PER_BIT = 4  # so many terms are needed for each bit of their deviation: of a few terms that spread far, those that look narrow would be shown
+_FEWEST_ALIKE, _TERMS_PER_BIT_ALIKE = 8, 2  # the same of large populations, which are few and alike
 _WIDEST = 40.0  # bits; an interval that is wider says nothing
 _SKEWNESS = 0.35  # how large skewnesses are, before anything is seen
 _UPWARDS = 1.6  # how much wider the upper margin is
@@ -65,11 +66,11 @@ def spread(logarithms: Floats, confidence: float, overlooked: float = 0.0, *, al
     terms = logarithms[0 if alike else len(logarithms) - math.ceil(_LATER * len(logarithms)) :] / _LN2
     seen = terms[np.isfinite(terms)]
     count = len(seen)
-    if count < _FEWEST:
+    if count < (_FEWEST_ALIKE if alike else _FEWEST):
         return UNKNOWN
     centre, variance, skewness, doubt = _moments(seen)
     deviation = math.sqrt(variance)
-    if deviation * _TERMS_PER_BIT > count:
+    if deviation * (_TERMS_PER_BIT_ALIKE if alike else _TERMS_PER_BIT) > count:
         return UNKNOWN
     centre += math.log2(count / len(terms)) + _LN2 / 2.0 * variance + _LN2**2 / 6.0 * skewness * deviation**3
     parts = (
