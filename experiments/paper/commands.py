@@ -56,6 +56,18 @@ examples:
 """
 
 
+_CERTIFY_EXAMPLES: Final = """\
+examples:
+  python -m experiments.paper certify --nets nets/ --results results/
+      networks with at most 100,000 regions in whole, 1,000 random subtrees of each other network whose count is in results/results.jsonl
+  python -m experiments.paper certify --only 6-16 --seeds 0 --parts 2000 --keep certificates/
+      2,000 subtrees of one network; the certificates stay
+
+Each network is a line of certificates.jsonl beside the results as soon as it is done.  The same command goes on where it was stopped.
+Whoever does not trust us takes another --seed.
+"""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; errors end in one line on stderr and exit code 2.
 
@@ -96,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument("--force", action="store_true", help="train again what is in the folder already")
     train.set_defaults(run=_train)
     _add_run(commands)
+    _add_certify(commands)
     _add_report(commands)
     smoke = commands.add_parser("smoke", help="all steps on scikit-learn's digits, in a few minutes")
     smoke.add_argument("--out", type=Path, default=Path("smoke"), metavar="FOLDER", help="where everything goes (smoke)")
@@ -157,6 +170,50 @@ def _run(options: argparse.Namespace) -> int:
     failed = f"; {amount(len(plan.failed), 'task')} failed, and the same command tries again" if plan.failed else ""
     _say(f"{amount(len(plan.results.records), 'result')} in {plan.results.path}{failed}")
     return 1 if plan.failed else 0
+
+
+def _add_certify(commands: Any) -> None:
+    certify = commands.add_parser(
+        "certify",
+        help="certificates of the counts, written and checked",
+        description="Certify counts, and check each certificate with verify.py: whole networks, or random subtrees.",
+        epilog=_CERTIFY_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    certify.add_argument("--nets", type=Path, default=Path("nets"), metavar="FOLDER", help="where the networks are (nets)")
+    certify.add_argument("--results", type=Path, default=Path("results"), metavar="FOLDER", help="where the counts are (results)")
+    certify.add_argument("--only", nargs="+", default=[], metavar="N1-N2", help="these configurations only, such as 11-11")
+    certify.add_argument(
+        "--seeds", nargs="+", default=[], metavar="N", help="networks of these seeds only, such as 0 or 0-2 (all)"
+    )
+    certify.add_argument("--whole", type=natural, default=100_000, metavar="N", help="in whole up to so many regions (100000)")
+    certify.add_argument("--parts", type=positive, default=1000, metavar="N", help="subtrees of each other network (1000)")
+    certify.add_argument("--open", type=positive, default=3, metavar="N", help="outputs with any state in a subtree (3)")
+    certify.add_argument("--seed", type=natural, default=1, metavar="N", help="of the choice of subtrees (1)")
+    certify.add_argument("--keep", type=Path, metavar="FOLDER", help="where certificates stay (they are thrown away)")
+    certify.set_defaults(run=_certify)
+
+
+def _certify(options: argparse.Namespace) -> int:
+    from experiments.paper.certify import Plan, certify  # noqa: PLC0415  slow to load
+
+    plan = Plan(options.whole, options.parts, options.open, options.seed)
+    asked, made = configurations(options.only), 0
+    keys = chosen(Folder(options.nets), asked if options.only else [], seeds_of(options.seeds))
+    if options.keep is not None:
+        Folder(options.keep).prepare()
+    try:
+        with ending_gently():
+            for key, record in certify(options.nets, options.results, keys, plan, options.keep):
+                value, made = record["value"], made + 1
+                part = "" if value["kind"] == "whole" else f" in {value['parts']:,} of its subtrees"
+                _say(f"{key.n1}-{key.n2}, seed {key.seed}: {value['regions']:,} regions{part} certified and checked")
+    except KeyboardInterrupt:
+        _say(f"stopped; {amount(made, 'network')} certified, and the same command goes on from there")
+        return 130
+    rest = f"; {len(keys) - made} were done before, or their count is not known" if made < len(keys) else ""
+    _say(f"{amount(made, 'network')} certified{rest}")
+    return 0
 
 
 def _add_report(commands: Any) -> None:

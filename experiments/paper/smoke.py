@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from experiments.paper.certify import Certificates
 from experiments.paper.results import Results
 from experiments.paper.summary import checks, rows
 
@@ -29,6 +30,7 @@ def smoke(folder: Path, command: Callable[[Sequence[str]], int]) -> list[str]:
     steps = [
         ["train", "--digits", "--out", nets, *small, "1", "--epochs", "3"],
         ["run", "--nets", nets, "--out", results, *small, "0", "--estimate-seconds", "0.5", "--exact-seconds", "2"],
+        ["certify", "--nets", nets, "--results", results, *small, "0", "--whole", "1000", "--parts", "5"],
         ["report", "--results", results, "-o", page, "--figures", str(folder / "figures"), "--formats", "pdf"],
     ]
     for step in steps:
@@ -49,4 +51,6 @@ def wrong(results: Path) -> list[str]:
         found.append(f"{len(networks)} networks instead of {len(CONFIGURATIONS)}")
     if not any(row.exact for row in networks):
         found.append("no network was counted")
+    if not Certificates.read(results).records:
+        found.append("no count was certified")
     return found

@@ -8,6 +8,7 @@ from itertools import zip_longest
 from statistics import fmean, median
 
 from experiments.paper import published
+from experiments.paper.certify import Certificates
 from experiments.paper.index import UNITS
 from experiments.paper.results import Results
 from experiments.paper.summary import NARROW, Configuration, Row, checks, configurations, fit, points
@@ -30,8 +31,8 @@ class Table:
 
 
 def tables(results: Results, networks: Sequence[Row]) -> dict[str, Table]:
-    """All of them, by name."""
-    means = configurations(networks)
+    """All of them, by name; that of certificates only where there are some beside the results."""
+    means, certificates = configurations(networks), Certificates.read(results.path.parent)
     return {
         "gap": gap(means),
         "coverage": coverage(networks),
@@ -42,6 +43,7 @@ def tables(results: Results, networks: Sequence[Row]) -> dict[str, Table]:
         "inequalities": inequalities(networks),
         "shapes": shapes(networks, means),
         "standing": standing(results),
+        **({"certificates": certified(certificates)} if certificates.records else {}),
     }
 
 
@@ -171,6 +173,61 @@ def inequalities(networks: Sequence[Row]) -> Table:
     """What must hold, and whether it does."""
     body = [(check.name, check.sure, str(check.checked), str(len(check.failed))) for check in checks(networks)]
     return Table(("inequality", "how sure", "networks", "failed"), body)
+
+
+def certified(certificates: Certificates) -> Table:
+    """What was certified and checked, per configuration and kind."""
+    body = list[tuple[str, ...]]()
+    for n1 in sorted({key.n1 for key in certificates.records}):
+        for kind in ("whole", "parts"):
+            here = {key: each for key, each in certificates.records.items() if key.n1 == n1 and each["value"]["kind"] == kind}
+            values = [each["value"] for each in here.values()]
+            if not values:
+                continue
+            regions, counts = sum(value["regions"] for value in values), [value["count"] for value in values]
+            spread = f"{min(counts):,}" if len(counts) == 1 else f"{min(counts):,} to {max(counts):,}"
+            seeds = _listed(sorted(key.seed for key in here))
+            what = "all regions" if kind == "whole" else f"{sum(value['parts'] for value in values):,} subtrees"
+            spent = [1e3 * sum(value[f"{verb}_cpu_seconds"] for value in values) / regions for verb in ("written", "checked")]
+            size = sum(value["bytes"] for value in values) / regions
+            row = (
+                f"{n1};{UNITS - n1};10",
+                seeds,
+                spread,
+                what,
+                f"{regions:,}",
+                *(f"{each:.2f}" for each in spent),
+                f"{size:.0f}",
+            )
+            body.append(row)
+    head = (
+        "widths",
+        "seeds",
+        "regions counted",
+        "certified",
+        "regions in them",
+        "writing, ms/region",
+        "checking, ms/region",
+        "bytes/region",
+    )
+    return Table(head, body)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Numbers in order, as ranges where more than two follow each other.
+
+    Examples
+    --------
+    >>> _listed([0, 1, 2, 5, 6, 9])
+    '0 to 2, 5, 6, 9'
+    """
+    runs = list[list[int]]()
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def shapes(networks: Sequence[Row], means: Sequence[Configuration]) -> Table:

@@ -16,6 +16,7 @@ if not FOLDER.is_dir():
 sys.path.insert(0, str(ROOT))
 
 from experiments.paper import published  # noqa: E402
+from experiments.paper.certify import Certificates  # noqa: E402
 from experiments.paper.page import fill  # noqa: E402
 from experiments.paper.results import Results  # noqa: E402
 from experiments.paper.summary import Row, configurations, fit, points, rows  # noqa: E402
@@ -123,3 +124,22 @@ def test_from_a_million_regions_on_the_bound_is_faster_than_the_count():
 def test_the_docs_are_those_of_these_results():
     page = ROOT / "docs" / "paper.md"
     assert fill(page, tables(RESULTS, NETWORKS)) == page.read_text(encoding="utf-8"), "run: make paper-docs"
+
+
+def test_certificates_are_of_these_networks_and_counts():
+    records = Certificates.read(FOLDER).records
+    assert {key.n1 for key in records} >= {1, 2, 3, 4, *range(6, 22)}
+    for key, record in records.items():
+        value, fingerprint = record["value"], record["network"]["fingerprint"]
+        where = "all" if value["kind"] == "whole" else f"{value['parts']} parts"
+        said = f"verified: 0 bounds, {value['regions']} regions in {where}; network {fingerprint}, domain [0.0, 1.0]^784"
+        assert value["said"] == said
+        counted = RESULTS.value(key, "count")
+        if counted is not None:
+            assert (value["count"], fingerprint) == (counted["exact"], RESULTS.fingerprint(key))
+        if value["kind"] == "whole":
+            assert value["regions"] == value["count"] <= 100_000
+        else:
+            assert value["parts"] >= 1000
+            assert value["regions"] < value["count"]
+            assert counted is not None
