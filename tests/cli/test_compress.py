@@ -1,5 +1,6 @@
 """`tessella compress`, and `tessella export` of networks: what a person types."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -124,6 +125,9 @@ def test_convolutions_stay_convolutions(run, tmp_path):
     code, out, _ = run("compress", path, "--box", "0,1", "-o", "smaller.onnx", "--json")
     record = json.loads(out)
     assert [one["kept"] for one in record["operators"]["operators"]] == [2, 3]
+    packed = tmp_path / "packed.onnx.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert run("compress", packed, "--box", "0,1", "-o", "smaller.onnx", "-q")[:2] == (0, "32\n")
     code, _, err = run("compress", path, "--box", "0,1", "-o", "dense.onnx", "--dense", "--float32")
     assert "weights are rounded to single precision" in err
     assert tessella.load(tmp_path / "dense.onnx").shape == "36-32-3"

@@ -176,6 +176,19 @@ def test_a_layer_that_is_never_active_keeps_one_channel(tmp_path):
     assert largest_difference(proto, smaller, (1, 4), 100) == 0.0
 
 
+def test_sizes_that_the_model_leaves_open_are_asked_for(tmp_path):
+    weights = {"w": numbers(0, 3, 1, 2), "b": bias(1, 3, 1), "g": numbers(2, 3, 2)}
+    nodes = [
+        node("Conv", ["x", "w", "b"], "c"), node("Relu", ["c"], "r"), node("GlobalAveragePool", ["r"], "p"), node("Flatten", ["p"], "f"),
+        node("Gemm", ["f", "g"], "y"),
+    ]  # fmt: skip
+    proto = model(nodes, ("batch", 1, "length"), weights, element=FLOAT)
+    network = tessella.load(proto, input_shape=(1, 5))
+    found = tessella.compress(network, (0, 1))
+    said = found.to_onnx(tmp_path / "smaller.onnx", like=proto)
+    assert (said.operators[0].kept, said.points) == (2, 10_000)
+
+
 def test_probabilities_at_the_end_stay_in_the_file(tmp_path):
     weights = {"w": numbers(0, 3, 1, 2), "b": bias(1, 3, 1), "g": numbers(2, 9, 2)}
     nodes = [

@@ -72,7 +72,7 @@ def compress(  # noqa: PLR0913  one parameter per option
     if printing.as_json:
         drawing.print_json({"model": model, "file": output, **found.to_dict(), "operators": kept.to_dict() if kept else None})
     elif printing.quiet:
-        typer.echo(str(found.network.relus))
+        typer.echo(str((kept or found).network.relus))  # of what was written, if anything was
     else:
         compressions.print_compression(titled(model, network, domain), found)
     if output is not None and printing.shown:
