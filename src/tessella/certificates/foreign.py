@@ -27,7 +27,11 @@ def foreign(path: str, fingerprint: str, network: Network, domain: Domain | None
         with_relus = (
             network.with_relu_output() if (network.layers[-1].slope[~network.layers[-1].rectified] == 1.0).all() else network
         )
-        return said + (" (with a ReLU on each output this one would be it)" if with_relus.fingerprint == fingerprint else "")
+        return said + (
+            " (with a ReLU on each output, --relu-output in a shell, this one would be it)"
+            if with_relus.fingerprint == fingerprint
+            else ""
+        )
     if domain is None:
         return ""
     with gzip.open(path, "rt", encoding="ascii") if path.endswith(".gz") else Path(path).open(encoding="ascii") as file:

@@ -111,7 +111,7 @@ def verify(
     asked = None if network is None else enter_anywhere(network, domain)
     options.check_workers(workers, "a check of a certificate", otherwise="")
     if not Path(name).is_file():
-        msg = f"{name}: there is no such file; tessella.certify writes certificates"
+        msg = f"{name}: {'this is no file' if Path(name).exists() else 'there is no such file'}; tessella.certify writes certificates"
         raise FileMissing(msg)
     command = [sys.executable, "-I", str(CHECKER), str(Path(name).absolute()), str(workers)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603  our own file

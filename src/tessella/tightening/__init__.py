@@ -176,7 +176,9 @@ def _cheap(  # noqa: PLR0913, PLR0917  what a stage knows
     """The next layer's bounds by interval arithmetic and, if asked for, linear bounds; and for how many of the units asked for there was no time."""
     number = len(found)
     layer = network.layers[number]
-    if previous and effort.deadline.passed:  # nothing waits for the time, not even interval arithmetic: a wide layer takes a second
+    if (
+        previous and effort.deadline.passed
+    ):  # nothing waits for the time, not even interval arithmetic: a wide layer takes a second
         late = effort.asked(layer, previous[number])
         return previous[number], int(late.sum()) if found and stage is Method.LINEAR else 0
     inputs = passed_on(network.layers[number - 1], *found[-1]) if found else (domain.box.lower, domain.box.upper)
