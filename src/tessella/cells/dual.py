@@ -333,7 +333,7 @@ def solve(cell: Cell, s: int, count: int, equal: int) -> int:
     FEASIBLE: points[s] is one.  INFEASIBLE: the cell's proof shows that there is none.
     """
     bases, n, places = cell.bases, len(cell.space.columns), cell.bases.tight.shape[1]
-    restarted, steps, most = False, 0, 60 + 6 * count
+    restarted, steps, most = False, 0, 60 + 6 * count + 60 * (count - equal)
     cell.tally.tests += 1
     if bases.age[s] < 0:
         restart(cell, s)
