@@ -79,7 +79,7 @@ def bounds(networks: Sequence[Row]) -> "Figure":
         {
             "n1": each.n1,
             "exact": each.maps,
-            "counted": each.counted == each.networks,
+            "counted": each.counted > 0,
             "empirical_ub": each.empirical,
             "configuration_ub": each.configuration,
             "interval": each.interval,
@@ -88,7 +88,7 @@ def bounds(networks: Sequence[Row]) -> "Figure":
         for each in configurations(networks)
     ]
     theirs = [{**row, "counted": True} for row in published.bounds().values()]
-    per = {sum(row.key.n1 == each["n1"] for row in networks) for each in ours}
+    per = {each.counted or each.networks for each in configurations(networks)}
     many = f"{min(per)}" if len(per) == 1 else f"{min(per)} to {max(per)}"
     plural = "network" if per == {1} else "networks"
     for place, table, title in (
@@ -197,7 +197,7 @@ def accuracy(networks: Sequence[Row], title: str, *, curved: bool = False) -> "F
     figure.suptitle(f"{title}: {amount(len(networks), 'network')}{note}", x=0.01, ha="left", fontsize=10)
     grid = figure.subplots(2, len(XOR), sharey="row", sharex=True, squeeze=False)
     handles: dict[str, Any] = {}
-    counted = all(row.exact is not None for row in networks)
+    counted = all(row.exact is not None for row in networks if row.maps is not None)
     regions = "number of regions, counted" if counted else "number of regions, counted or (some) estimated"
     for line, (outcome, words) in enumerate((("cross_entropy", "training cross-entropy"), ("test_error", "test error, %"))):
         for place, size in zip(grid[line], XOR.values(), strict=True):

@@ -9,7 +9,7 @@ from pathlib import Path
 import tessella
 from experiments.paper.options import amount
 from experiments.paper.results import Results
-from experiments.paper.summary import Row, sureness
+from experiments.paper.summary import Row, configurations, sureness
 from experiments.paper.tables import Table
 
 _STYLE = """
@@ -61,14 +61,14 @@ _SECTIONS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
 )
 NOTES = {
     "gap": (
-        "(Configuration UB - Empirical UB) / (Configuration UB - regions), of mean MAPS; in the last column our upper bound, which holds with "
+        "(Configuration UB - Empirical UB) / (Configuration UB - regions), of mean MAPS of the networks that are counted; in the last column our upper bound, which holds with "
         "{sure}, takes the Empirical UB's place (the count does where there was time for it).{estimated}"
     ),
     "coverage": (
         "Subsets of k units of the layer before that were inspected for A(k), the most units that can be active where k units before are, and I(k), the most that can be "
         "unstable: means over the networks for k = 1, 2, ..., without zeros at the end. Where both are maxima over the same sets, the same subsets give both."
     ),
-    "bounds": "Mean MAPS, ours / paper. XOR-k as the paper writes it: j, where more than 2^j regions are claimed with {sure} (the paper: 95 %). Our interval holds with {sure}, both ends together.",
+    "bounds": "Mean MAPS, ours (of the networks that are counted, where any is) / paper. XOR-k as the paper writes it: j, where more than 2^j regions are claimed with {sure} (the paper: 95 %). Our interval holds with {sure}, both ends together.",
     "times": "Ours: CPU seconds of one core. Paper: seconds on 40 cores with CPLEX 12.8. XOR-k with the coefficients H.",
     "correlation": "APP-k is the mean of j and of the Empirical UB's MAPS, as in the paper. Pearson's r of MAPS with the outcome, and the slope of the regression (per cent, or nats, per bit).",
     "estimate": "On networks that are counted.",
@@ -81,8 +81,8 @@ NOTES = {
 }
 
 _ESTIMATED = {
-    "hollow": " Hollow circles: configurations in which some network is estimated, not counted.",
-    "estimated": " (est.): some counts are estimates.",
+    "hollow": " Hollow circles: configurations whose networks are estimated, not counted.",
+    "estimated": " (est.): these counts are estimates.",
 }
 
 
@@ -103,7 +103,7 @@ def page(results: Results, networks: Sequence[Row], tables: Mapping[str, Table],
     ]
     words = {
         "sure": sureness(networks),
-        **(_ESTIMATED if any(row.exact is None for row in networks) else dict.fromkeys(_ESTIMATED, "")),
+        **(_ESTIMATED if any(not each.counted for each in configurations(networks)) else dict.fromkeys(_ESTIMATED, "")),
     }
     for title, pictures, names in _SECTIONS:
         if not set(names) <= tables.keys():

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -210,8 +210,13 @@ def _seconds(results: Results, key: Key) -> dict[str, float]:
 
 
 def configurations(networks: Sequence[Row]) -> list[Configuration]:
-    """Means, from one unit in the first layer on."""
-    return [_configuration(n1, [row for row in networks if row.key.n1 == n1]) for n1 in sorted({row.key.n1 for row in networks})]
+    """Means, from one unit in the first layer on: over the networks that are counted, so that all means of a configuration are of the same ones.  Where none is, over all."""
+    found = list[Configuration]()
+    for n1 in sorted({row.key.n1 for row in networks}):
+        here = [row for row in networks if row.key.n1 == n1]
+        counted = [row for row in here if row.exact is not None]
+        found.append(replace(_configuration(n1, counted or here), networks=len(here)))
+    return found
 
 
 def _configuration(n1: int, here: Sequence[Row]) -> Configuration:

@@ -320,7 +320,7 @@ def _number(value: float | None, digits: int) -> str:
 
 
 def _estimated(each: Configuration) -> str:
-    return "" if each.counted == each.networks or each.maps is None else " (est.)"
+    return "" if each.counted or each.maps is None else " (est.)"
 
 
 def _widths(each: Configuration) -> str:

@@ -32,10 +32,11 @@ def named(row: Row) -> str:
     return row.key.file
 
 
-def test_three_seeds_of_every_configuration_are_measured():
-    assert {(row.key.n1, row.key.seed) for row in NETWORKS} >= {(n1, seed) for n1 in range(1, 22) for seed in range(3)}
+def test_all_networks_have_their_bounds_and_three_seeds_or_more_are_counted():
+    assert {(row.key.n1, row.key.seed) for row in NETWORKS} == {(n1, seed) for n1 in range(1, 22) for seed in range(10)}
     for row in NETWORKS:
-        for task in TASKS if row.key.seed < 3 else TASKS[:-1]:  # of other seeds not all are counted
+        whole = row.key.seed < 3 or row.key.n1 <= 8  # of others not all are estimated and counted
+        for task in TASKS if whole else TASKS[:-2]:
             assert RESULTS.records[row.key, task]["status"] == "finished", (row.key, task)
         assert RESULTS.value(row.key, "stability")["unproved"] == 0
 
@@ -87,7 +88,7 @@ def test_figure_2_has_its_shape():
             assert list(each.xor.values()) == sorted(each.xor.values())
     assert min(MEANS.values(), key=lambda each: each.maps).n1 == 1
     assert max(MEANS.values(), key=lambda each: each.maps).n1 == 16
-    for size, bits in {2: 12, 3: 6.0, 4: 4.2, 5: 3.2}.items():
+    for size, bits in {2: 11.7, 3: 5.95, 4: 4.2, 5: 3.25}.items():
         assert fmean(each.maps - each.xor[size] for each in MEANS.values()) == pytest.approx(
             bits, abs=0.35 if size == 2 else 0.08
         )
@@ -95,7 +96,7 @@ def test_figure_2_has_its_shape():
 
 def test_table_1_has_its_shape():
     assert max(MEANS[n1].gap_closed for n1 in range(8, 17)) < 0.5
-    assert MEANS[1].gap_closed == pytest.approx(36, abs=0.5)
+    assert MEANS[1].gap_closed == pytest.approx(31.5, abs=0.5)
     assert MEANS[21].gap_closed == pytest.approx(91, abs=3)
     assert MEANS[20].gap_closed == pytest.approx(28, abs=3)
     assert min(each.gap_closed_probably for each in MEANS.values()) > 95
@@ -117,8 +118,8 @@ def test_large_parity_constraints_cost_us_less_and_the_paper_more():
     assert paper == sorted(paper)
 
 
-def test_from_a_million_regions_on_the_bound_is_faster_than_the_count():
-    assert all((row.seconds["xor-5"] < row.seconds["count"]) == (row.exact > 1_000_000) for row in COUNTED)
+def test_from_900_000_regions_on_the_bound_is_faster_than_the_count():
+    assert all((row.seconds["xor-5"] < row.seconds["count"]) == (row.exact > 860_000) for row in COUNTED)
 
 
 def test_the_docs_are_those_of_these_results():
