@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 
 import numpy as np
 import pytest
@@ -364,7 +365,9 @@ def test_the_panel_says_something_before_anybody_points(page, plane):
     assert f"layer 2: {both[10:].sum()} of 8" in text
 
 
-def test_examples_and_the_decision_are_drawn(browser, tmp_path):
+def test_examples_and_the_decision_are_drawn_and_data_have_a_tab(browser, tmp_path):
+    from selenium.webdriver.common.keys import Keys
+
     _, network = random_network((2, 8, 3), seed=5)
     domain, data = Box(-1, 1, dim=2), np.random.default_rng(0).uniform(-1, 1, (30, 2))
     known = tessella.analyze(network, domain, seconds=1.0)
@@ -379,11 +382,34 @@ def test_examples_and_the_decision_are_drawn(browser, tmp_path):
         parts = page.browser.find_elements("id", "data-section")
         assert len(parts) == (number > 0)
         if parts:
+            tabs = page.browser.find_elements("css selector", "[role=tab]")
+            assert [(tab.text, tab.get_attribute("aria-selected")) for tab in tabs] == [
+                ("The network", "true"),
+                ("Where the data are", "false"),
+            ]
+            assert not parts[0].is_displayed()
+            before = page.picture()
+            tabs[1].click()
+            page.wait()
+            assert not page.canvas.is_displayed()
             regions = len({row.tobytes() for row in network.patterns(data)})
             assert f"30 examples lie in {regions} different regions" in parts[0].text
             assert len(parts[0].find_elements("css selector", "tbody tr")) == (4 if number > 1 else 1)
+            around = page.browser.find_element("id", "around-section")
+            rows = [row.text.split() for row in around.find_elements("css selector", "tbody tr")]
+            cells = around.find_elements("css selector", "tbody tr:first-child td")
+            assert len(rows) == 20
+            radius = float(re.search(r"radius (\S+) in linf", around.text)[1])
+            balls = tessella.local(network, data[:20], radius, domain=domain)
+            shown = [cell.text for cell in cells][1 + (number > 1) :]
+            breaks = tessella.along(network, data[:2]).regions - 1
+            assert shown == [f"{balls.counts[0]}", f"{balls.walls[0, 2, 0]:.4g}", f"{balls.units_lower[0]}", f"{breaks}"]
             wide, seen = page.run("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]")
             assert wide <= seen
+            tabs[1].send_keys(Keys.ARROW_LEFT)
+            page.wait()
+            assert page.canvas.is_displayed()
+            assert page.picture() == before
         assert page.log() == []
     assert len(pictures) == 3
 

@@ -20,8 +20,9 @@ from tessella._version import __version__
 from tessella.analysis.ranking import Ranking
 from tessella.analysis.result import Analysis, Step
 from tessella.errors import FileError, OptionError
+from tessella.examples import Examples
 from tessella.files import writing
-from tessella.report import data, pictures
+from tessella.report import around, data, pictures
 from tessella.report.explorer import Explorer, explore, record
 from tessella.result import Side, Status, format_confidence, format_count, format_duration, format_estimate, shown, told_apart
 from tessella.tables import html_table, marked_up
@@ -188,12 +189,19 @@ def _model(part: _Part, suffix: str, *, named: bool) -> tuple[str, str]:
             "units": "" if known is None else _units(found),
             "where": escape(explorer.where),
             "note": escape(explorer.note),
-            "data": "" if explorer.data is None else data.section(found.network, found.domain, explorer.data, suffix),
+            "tabs": "" if explorer.data is None else _filled("tabs.html", {"suffix": suffix}),
+            "data": "" if explorer.data is None else _data(found, explorer.data, suffix),
             "steps": _steps(found.steps),
             "provenance": _provenance(found, part.past),
         },
     )
     return text, _safe_json(record(explorer))
+
+
+def _data(found: Analysis, given: Examples, suffix: str) -> str:
+    """What the page says of data, in a tab."""
+    parts = [one(found.network, found.domain, given, suffix) for one in (data.section, around.section)]
+    return f'<div id="data-tab{suffix}">\n' + "\n".join(parts) + "\n</div>"
 
 
 def _comparison(found: Ranking) -> str:

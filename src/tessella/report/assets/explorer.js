@@ -566,6 +566,36 @@ new ResizeObserver(() => {
 explain();
 show(-1);
 
+// ---- tabs, if there are data: without JavaScript all is shown
+
+const tabs = get("tabs");
+if (tabs) {
+  const buttons = [...tabs.querySelectorAll("button")], shown = (button) => document.getElementById(button.getAttribute("aria-controls"));
+  const choose = (chosen) => buttons.forEach((button) => {
+    button.setAttribute("aria-selected", button === chosen);
+    button.tabIndex = button === chosen ? 0 : -1;
+    shown(button).hidden = button !== chosen;
+  });
+  tabs.setAttribute("role", "tablist");
+  buttons.forEach((button, number) => {
+    button.setAttribute("role", "tab");
+    button.id = `tab-of-${button.getAttribute("aria-controls")}`;
+    shown(button).setAttribute("role", "tabpanel");
+    shown(button).setAttribute("aria-labelledby", button.id);
+    button.addEventListener("click", () => choose(button));
+    button.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const next = buttons[(number + step + buttons.length) % buttons.length];
+      choose(next);
+      next.focus();
+      event.preventDefault();
+    });
+  });
+  tabs.hidden = false;
+  choose(buttons[0]);
+}
+
 // for tests and for the curious: regions by coordinates, and where coordinates are on the screen
 if (!suffix) window.explorer = {
   find: (x, y) => find(x - base[0], y - base[1]),
