@@ -23,7 +23,7 @@ def main(folder: str) -> None:
     """Draw them all."""
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
-    for draw in (spirals, function, digits, brackets):
+    for draw in (spirals, function, digits, path, brackets):
         print(f"{draw.__name__}: {(draw.__doc__ or '').strip()}", flush=True)
         draw(place)
 
@@ -67,6 +67,14 @@ def digits(place: Path) -> None:
         figure.axes[0].annotate(f"a {digit}", (x, y), xytext=(6, 5), textcoords="offset points", fontweight="bold")
     save(figure, place / "digits-slice.png")
     save(plot.stability(tessella.stability(network, box)), place / "digits-stability.png")
+
+
+def path(place: Path) -> None:
+    """The outputs of the bundled network on the way from a 3 to a 4 and to a 5, and every unit that changes there."""
+    network, _ = bundled()
+    images, labels = load_digits(return_X_y=True)
+    corners = np.array([images[np.argmax(labels == digit)] / 16.0 for digit in (3, 4, 5)])
+    save(plot.along(tessella.along(network, corners), names=["a 3", "a 4", "a 5"]), place / "path.png")
 
 
 def brackets(place: Path) -> None:

@@ -23,7 +23,7 @@ from tessella.files import unwritable
 from tessella.importers import load
 from tessella.kernel import meter
 from tessella.methods import Method
-from tessella.nearby.following import Near, look_near
+from tessella.nearby.following import SCALARS, Near, look_near
 from tessella.network import Network
 from tessella.options import check_whole
 from tessella.packages import needed
@@ -112,15 +112,19 @@ class Tracker(Shown):
         Epochs from one record to the next.
     path, writer
         Where records go, beside the list.
+    data
+        Whether records have columns for what is around examples.
     """
 
-    def __init__(self, look: Callable[[int], Record], every: int, path: Path | None, writer: Writer | None) -> None:
+    def __init__(
+        self, look: Callable[[int], Record], every: int, path: Path | None, writer: Writer | None, *, data: bool = False
+    ) -> None:
         """Nothing is recorded yet."""
         self._look, self._every, self._path, self._writer = look, every, path, writer
-        self._epoch = 0
+        self._epoch, self._local = 0, SCALARS if data else ()
         self.near = list[Near]()
         self.records, self.networks = list[Record](), list[Network]()
-        header = [field.name for field in fields(Record)]
+        header = [*(field.name for field in fields(Record)), *self._local]
         if path is not None and not _goes_on(path, header):
             self._write(header)
 
@@ -148,10 +152,11 @@ class Tracker(Shown):
             warnings.warn(f"epoch {number} has no record: {error}", RuntimeWarning, stacklevel=2)
             return None
         self.records.append(record)
+        around = self.near[-1].scalars if self.near and self.near[-1].epoch == number else {}
         if self._path is not None:
-            self._write(["" if value is None else value for value in astuple(record)])
+            row = [*astuple(record), *(around.get(name) for name in self._local)]
+            self._write(["" if value is None else value for value in row])
         if self._writer is not None:
-            around = self.near[-1].scalars if self.near and self.near[-1].epoch == number else {}
             for name, value in {**record.scalars, **around}.items():
                 self._writer.add_scalar(f"tessella/{name}", value, number)
         return record
@@ -287,7 +292,7 @@ def track(  # noqa: PLR0913  one keyword per option
             made.near.append(look_near(epoch, network, where, data, radius, seconds=seconds, workers=workers))
         return Record(epoch, *part, *units, seconds=meter.clock() - start, counted=network.counted)
 
-    made = Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard))
+    made = Tracker(look, int(every), None if path is None else Path(path), _writer(tensorboard), data=data is not None)
     return made
 
 

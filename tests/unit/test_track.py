@@ -112,6 +112,18 @@ def test_csv_and_tensorboard(tmp_path):
     assert ("tessella/unstable", float(tracker.records[0].unstable), 0) in writer.rows
 
 
+def test_the_file_has_columns_for_what_is_around_data(tmp_path):
+    path, data = tmp_path / "near.csv", np.array([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]])[:, : BOX.dim]
+    tracker = tessella.track(module(), BOX, path=path, probes=2, data=data, radius=0.1)
+    tracker.step()
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert {name: float(row[name]) for name in tracker.near[0].scalars} == tracker.near[0].scalars
+    assert "path_breaks" in tracker.near[0].scalars
+    with pytest.raises(tessella.FileError, match="holds no records"):
+        tessella.track(module(), BOX, path=path)
+
+
 def test_a_file_of_records_goes_on_and_others_are_left_alone(tmp_path):
     path, other = tmp_path / "regions.csv", tmp_path / "other.csv"
     for _ in range(2):

@@ -13,6 +13,8 @@ from tessella.nearby.local import Local, local
 from tessella.network import Network
 from tessella.result import Status
 
+SCALARS = ("local_regions_at_least", "local_regions_at_most", "local_distance", "path_breaks")  # what `Near.scalars` may hold
+
 
 @dataclass(frozen=True, slots=True)
 class Near:

@@ -38,7 +38,7 @@ def section(network: Network, domain: Domain, given: Examples, suffix: str) -> s
     balls = local(network, inputs, radius, domain=within, seconds=_SECONDS)
     different = len(inputs) > 1 and bool((inputs[1:] != inputs[:-1]).any())
     path = along(network, inputs, seconds=_SECONDS_OF_PATHS) if different else None
-    heads = ["example", *(["class"] if given.labels else []), "regions in its ball", "nearest wall", "units that change"]
+    heads = ["example", *(["class"] if given.labels else []), "regions in its ball", "nearest wall, linf", "units that change"]
     rows = [
         [str(number + 1), *([given.labels[number]] if given.labels else []), *_cells(balls, number)]
         for number in range(len(balls))
@@ -51,9 +51,12 @@ def section(network: Network, domain: Domain, given: Examples, suffix: str) -> s
     if balls.confidence < 1.0:
         lines.append(f"In brackets: what holds with {format_confidence(balls.confidence)} confidence; all else is proved.")
     if path is not None:
-        lines.append(
-            "Breaks are those on the line to the next example; where they are not all proved, both bounds are given for the whole path below the table."
+        seen = (
+            ""
+            if path.regions is not None
+            else ", as far as floating-point arithmetic sees them; what is proved stands below the table"
         )
+        lines.append(f"Breaks are those on the line to the next example{seen}.")
     note = "" if path is None else f'<p class="small">{marked_up(_whole(path))}</p>'
     begin = 2 if given.labels else 1
     return (
