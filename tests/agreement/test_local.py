@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
 
 import tessella
 from helpers import brute_force
@@ -41,7 +42,7 @@ def test_boxes_hold_what_rational_arithmetic_says(block):
 
 
 def test_brackets_of_cells_hold_where_they_are_not_settled():
-    open_ones = 0
+    open_ones = early_ones = 0
     for seed in range(200, 320):
         case, point, radius = case_and_ball(seed)
         box = tessella.Box.around(point, radius)
@@ -52,7 +53,9 @@ def test_brackets_of_cells_hold_where_they_are_not_settled():
         early = Cells(reduce(known), np.zeros(box.free_dim)).count(lambda: False, 2)
         assert early.lower <= true <= early.upper, seed
         open_ones += found.lower < found.upper
-    assert open_ones < 60
+        early_ones += early.lower < early.upper
+    assert 0 < open_ones < 60
+    assert early_ones > 20
 
 
 def test_wide_networks_have_the_counts_of_their_boxes():
@@ -62,6 +65,14 @@ def test_wide_networks_have_the_counts_of_their_boxes():
     for point, number in zip(points, found.counts, strict=True):
         assert number == tessella.count(net, tessella.Box.around(point, 0.02, within=box)).exact
     assert max(found.counts) > 20
+
+
+def distance(rows, limits, point):
+    """How far a point is from where rows are at most their limits, as a least squares problem (Lawson and Hanson, chapter 23)."""
+    matrix = np.vstack([-rows.T, (rows @ point - limits)[None, :]])
+    rest = matrix @ nnls(matrix, np.append(np.zeros(len(point)), 1.0))[0]
+    rest[-1] -= 1.0
+    return float(np.linalg.norm(rest[:-1] / rest[-1]))
 
 
 def test_other_norms():
@@ -76,6 +87,10 @@ def test_other_norms():
     inner, outer = tessella.local(net, points, 0.4 / np.sqrt(3.0)), tessella.local(net, points, 0.4)
     assert round_ball.upper == outer.upper
     assert all(low <= high for low, high in zip(round_ball.lower, inner.upper, strict=True))
+    for point, low, high in zip(points, round_ball.lower, round_ball.upper, strict=True):
+        box = tessella.Box(point - 0.4, point + 0.4)
+        met = sum(distance(*region.inequalities(), point) < 0.4 for region in tessella.regions(net, box))
+        assert 1 < low <= met <= high
     assert all(low >= at_least for low, at_least in zip(round_ball.upper, ball.lower, strict=True))
     cut = tessella.local(net, points, 0.4, "l1", domain=(0, 1))
     assert all(one <= all_of_it for one, all_of_it in zip(cut.upper, ball.upper, strict=True))

@@ -78,7 +78,10 @@ def test_torch_modules_come_back_and_compute_the_same(seed):
 def test_keras_models_come_back(seed):
     pytest.importorskip("keras")
     network = any_network(seed)
-    assert tessella.load(network.to_keras()) == network
+    model, batch = network.to_keras(), np.random.default_rng(seed).standard_normal((6, network.input_dim))
+    by_keras = model(batch).detach().numpy()  # on torch; it computes parts in single precision
+    assert np.allclose(by_keras, network(batch), rtol=1e-5, atol=1e-5)
+    assert tessella.load(model) == network
 
 
 @settings(max_examples=25)

@@ -79,7 +79,11 @@ def test_time_ends_with_bounds():
     found = tessella.local(net, points[:1], 0.3, seconds=2.0)
     assert found.status == "time limit"
     assert None in found.counts
-    assert all(1 <= low <= high for low, high in zip(found.lower, found.upper, strict=True))
+    rng = np.random.default_rng(2)
+    for point, low, high in zip(points[:1], found.lower, found.upper, strict=True):
+        seen = len(np.unique(net.patterns(rng.uniform(point - 0.3, point + 0.3, (500, 30))), axis=0))
+        assert 1 <= low <= high
+        assert 1 < seen <= high
     assert "time limit" in repr(found)
     assert "Not all balls" in found._repr_html_()
     assert found.confidence == 0.95

@@ -239,7 +239,7 @@ def test_the_same_seed_draws_the_same_regions(monkeypatch):
     assert (one.distribution("active").values != other.distribution("active").values).any()
 
 
-def test_upper_bounds_on_slopes_hold(monkeypatch):
+def test_upper_bounds_on_slopes_hold():
     for seed in range(4):
         net, box = random_network((2, 6, 5, 2), 60 + seed), Box(-0.5, 0.5, dim=2)
         truth = summarise(net, box, ["spectral", "maximum", "frobenius"])
@@ -263,12 +263,16 @@ def test_shares_of_the_volume_by_points():
 
 
 def test_volumes_of_degenerate_and_many_networks_sum_to_the_box():
+    compared = 0
     for seed in range(30):
         case = random_case([27, seed], largest=40, most_inputs=4)
         if case.matrix is None and case.free:
             sizes = (case.upper - case.lower)[case.lower < case.upper]
             found = summarise(case.network, case.domain, "volume").distribution("volume").values
             assert found.sum() == pytest.approx(np.prod(sizes), rel=1e-6), seed
+            assert (found >= 0).all(), seed  # some are too thin for their volume to be a number in double precision
+            compared += len(found) > 1
+    assert compared > 8
 
 
 @pytest.mark.slow
