@@ -10,11 +10,11 @@ import tessella
 from tessella.estimating import crossing
 from tessella.estimating.contest import Contest, Kind
 from tessella.estimating.descents import Batch, Records
-from tessella.estimating.moving import MovingParticles, room_for
+from tessella.estimating.moving import MovingParticles, room_for, steered
 from tessella.estimating.rounds import Rounds
 from tessella.partition.tree import Tree
 
-FREELY = np.full((1, 1), np.inf)
+FREELY = steered(16)
 
 
 def layers_of(sizes, seed=0, bias=0.5):
@@ -88,7 +88,7 @@ def test_with_room_for_all_cells_it_is_a_count():
 def test_moves_keep_particles_evenly_spread():
     """Without moves the same swarms spread further."""
     tree = tree_of(network_of(6, 16, 16), tessella.Box.cube(-1, 1, 6))
-    still, moving = (MovingParticles(tree, 6, moves=moves).rounds(0, 100, 1, FREELY).logarithms for moves in (0, 16))
+    still, moving = (MovingParticles(tree, 6).rounds(0, 100, 1, steered(moves)).logarithms for moves in (0, 16))
     assert moving.std() < 0.8 * still.std()
 
 
@@ -161,7 +161,7 @@ def test_same_numbers_give_the_same_results():
 def test_what_takes_too_long_is_lost():
     network, domain = CASES["two layers"]
     particles = MovingParticles(tree_of(network, domain), 6)
-    assert particles.rounds(0, 2, 1, np.full((1, 1), 3.0)).logarithms.tolist() == [-math.inf] * 2
+    assert particles.rounds(0, 2, 1, steered(16, 3.0)).logarithms.tolist() == [-math.inf] * 2
     assert len(particles.answers) == particles.answers.given_up == 2
     assert np.isfinite(particles.rounds(0, 2, 1, FREELY).logarithms).all()
 
@@ -223,12 +223,14 @@ def test_the_first_tenth_of_the_time_decides(moving, kinds):
         assert made[-1].bets
 
 
-def test_what_is_lost_at_first_is_not_tried_again():
+def test_what_is_lost_is_tried_with_fewer_moves_and_then_not_again():
     contest = Contest(tree_of(network_of(5, 30, 30), tessella.Box.cube(-1, 1, 5)), timed=True, seconds=100.0)
-    turn = contest.turn(0.0)
     nothing = Records(np.zeros((0, 1), dtype=np.float32), np.zeros((0, 3), dtype=np.int64), np.zeros(0))
-    contest.take(turn, Batch(np.array([-math.inf]), nothing), 0.1)
-    contest.end(turn)
+    for moves in (16, 4):  # fewer moves take less time
+        turn = contest.turn(0.0)
+        assert (turn.kind, turn.theta[0, 0], turn.most) == (Kind.MOVING, moves, 1)
+        contest.take(turn, Batch(np.array([-math.inf]), nothing), 0.1)
+        contest.end(turn)
     assert [contest.turn(share).kind for share in (0.0, 0.2, 0.5)] == [Kind.PROGRAMS] * 3
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from tessella.estimating.descents import Batch, Descents, Records, Shape
-from tessella.estimating.moving import MovingParticles, room_for, seconds_per_pivot
+from tessella.estimating.moving import MovingParticles, room_for, seconds_per_pivot, steered
 from tessella.estimating.nodes import WIDE
 from tessella.estimating.shared import SharedValues
 from tessella.estimating.tilts import Tilts
@@ -47,6 +47,7 @@ _POPULATIONS = 24  # of these, in the time that is left
 _FEWEST, _MOST = 4, 128  # in one population
 _SCATTERED, _SCATTERED_IN = 48, 48  # points scattered over each cell, and the dimensions up to which they pay
 _LEAST = 48  # units; networks with fewer are estimated well by anything
+_MOVES, _MOVES_FEWER = 16, 4  # walls that each particle tries to cross between two decisions; the same where that takes too long
 _TRIALS, _TRIED = 6, 4  # populations of moving particles to begin with, and particles in each
 _SHARE = 0.1  # part of the time that these may take, and after which others are compared with them
 _NEAR = 10.0  # times the variance in the same time: single descents that come no nearer by then are given up
@@ -81,7 +82,7 @@ class Turn(NamedTuple):
     """How the next rounds are made."""
 
     kind: Kind  # how they descend
-    theta: Floats  # what they are steered by; of particles that move, the steps of linear programs after which a population is given up
+    theta: Floats  # what they are steered by; of particles that move, how often they do and when to give up
     most: float = math.inf  # how many at most
     population: int | None = None  # nodes of a round; None for what suits the kind
     bets: bool = True  # whether anything is to be bet on them; nothing is while rounds are expected to become populations
@@ -212,13 +213,19 @@ class _Moving:
 
     def __init__(self, tree: Tree, seconds: float) -> None:
         self._room, self._allowed = min(room_for(tree), _LARGEST), _SHARE * seconds
-        self._limit = np.full((1, 1), self._allowed / seconds_per_pivot(tree))
+        self._limit, self._moves = self._allowed / seconds_per_pivot(tree), _MOVES
+        self._begin()
+
+    def _begin(self) -> None:
+        """Nothing is known of what so many moves bring."""
         self.done, self.seconds, self.wanted = 0, 0.0, _TRIALS
         self._found: list[Floats] = []
 
     def trial(self) -> Turn:
         """The next small populations; the first one alone, to see what it takes."""
-        return Turn(Kind.MOVING, self._limit, self.wanted - self.done if self.done else 1, _TRIED, bets=False)
+        return Turn(
+            Kind.MOVING, steered(self._moves, self._limit), self.wanted - self.done if self.done else 1, _TRIED, bets=False
+        )
 
     def take(self, batch: Batch, seconds: float) -> None:
         """Some small populations."""
@@ -228,6 +235,9 @@ class _Moving:
         fitting = self._allowed / max(self.seconds / self.done, 1e-9)
         lost = not np.isfinite(batch.logarithms).any()  # what is lost at first is lost again
         self.wanted = self.done if lost else int(min(max(fitting, 2), _TRIALS))
+        if lost and self._moves == _MOVES:  # perhaps because it takes too long
+            self._moves = _MOVES_FEWER
+            self._begin()
 
     @property
     def tried(self) -> bool:
@@ -262,7 +272,7 @@ class _Moving:
         """The populations that make use of so many seconds of a processor."""
         particles = seconds / max(_SLOWER * self._each, 1e-9)
         size = int(min(max(particles / _how_many(self._variance / particles), _FEWEST), self._room))
-        return Turn(Kind.MOVING, np.full((1, 1), np.inf), population=size, seconds=_SLOWER * self._each * size)
+        return Turn(Kind.MOVING, steered(self._moves), population=size, seconds=_SLOWER * self._each * size)
 
 
 def _how_many(variance: float) -> int:

@@ -18,10 +18,10 @@ from tessella.estimating.wide import Answered
 from tessella.network import Floats
 from tessella.partition.tree import Tree
 
-MOVES = 16  # walls that a particle tries to cross between two decisions
 _MEMORY = 1 << 29  # bytes that one population may take
 _SEED = 0xD1342543DE82EF95
-_PIVOT, _PIVOT_EACH = 1e-6, 3e-10  # seconds that a pivot takes: always, and per number that it reads
+_PIVOT, _PIVOT_EACH = 1e-6, 3e-10  # seconds that a step takes: always, and per number that it reads
+_LIGHT = 4  # as many numbers of an input's prices, in single precision, are read in the time of one
 
 
 class MovingParticles:
@@ -33,13 +33,11 @@ class MovingParticles:
         The tree; it has a unit, and its domain a free input.
     population
         How many particles there are.
-    moves
-        How many walls each tries to cross between two decisions.
     """
 
     functions = (go_down, raise_row, refresh)  # the compiled code that populations call
 
-    def __init__(self, tree: Tree, population: int, *, moves: int = MOVES) -> None:
+    def __init__(self, tree: Tree, population: int) -> None:
         """Lay out the network in plain arrays and find the root's vertex."""
         scaled = tree.scaled
         first, inputs = scaled.weights[0].shape
@@ -51,7 +49,6 @@ class MovingParticles:
         self.shape, self.answers = Shape.of(tree), Answered(0, 0)
         self.starts, base = find_vertex(primal, 0, rows[first:], scaled.constants, tree.domain_errors)
         self._swarm = Swarm.of(layers, primal, base, room)
-        self._swarm.moves = moves
         self._swarm.combined[:, :first] = np.column_stack([rows[:first], scaled.biases[0]])
         self._swarm.errors[:, :first] = tree.errors
         primal.rows[:room, :base] = primal.rows[0, :base]
@@ -68,9 +65,9 @@ class MovingParticles:
         base
             What their seeds are made from.
         theta
-            One number: the steps of linear programs after which a population is given up; its estimate is then 0.
+            How many walls each particle tries to cross between two decisions, and the steps of linear programs after which a population is given up: its estimate is then 0.
         """
-        self._swarm.limit = int(min(theta[0, 0], 2.0**60))
+        self._swarm.moves, self._swarm.limit = int(theta[0, 0]), int(min(theta[0, 1], 2.0**60))
         found = np.array([self._go(first + number, base) if self.starts else -math.inf for number in range(count)])
         lost = int(np.isneginf(found).sum())
         self.answers = Answered(self.answers.asked + lost, self.answers.given_up + lost)
@@ -93,6 +90,11 @@ class MovingParticles:
         return -math.inf if math.isnan(found) else found
 
 
+def steered(moves: int, limit: float = math.inf) -> Floats:
+    """What populations are steered by: how often particles move, and when to give up."""
+    return np.array([[float(moves), limit]])
+
+
 def room_for(tree: Tree) -> int:
     """How many particles there is memory for."""
     units, n = sum(map(len, tree.scaled.biases)), tree.scaled.weights[0].shape[1]
@@ -106,4 +108,4 @@ def seconds_per_pivot(tree: Tree) -> float:
     """About how long one step of a linear program takes."""
     n = tree.scaled.weights[0].shape[1]
     p = min(n, len(tree.scaled.biases[0]) + len(tree.scaled.constants))
-    return _PIVOT + _PIVOT_EACH * (most_rows(tree) * p + p * p + (n * p if n > p else 0))
+    return _PIVOT + _PIVOT_EACH * (most_rows(tree) * p + p * p + (n * p / _LIGHT if n > p else 0))
