@@ -314,7 +314,7 @@ class Contest:
         self._grows = True
         self.settled = 0  # rounds before the choice
 
-    def turn(self, share: float, fitting: float = 0.0) -> Turn:
+    def turn(self, share: float, fitting: float = 0.0, free: float = 1.0) -> Turn:
         """How to make the next rounds.
 
         Parameters
@@ -323,14 +323,16 @@ class Contest:
             The part of the time, or of the rounds, that is over.
         fitting
             How many single descents, of the kind made most, would fit into the time that is left.
+        free
+            The part of the time in which workers have a processor.
         """
         if self._particles is not None:
             return self._particles
         if self._moving is not None:
-            return self._beside(self._moving, share, fitting)
+            return self._beside(self._moving, share, fitting, free)
         return self._descend(share, fitting)
 
-    def _beside(self, moving: _Moving, share: float, fitting: float) -> Turn:
+    def _beside(self, moving: _Moving, share: float, fitting: float, free: float) -> Turn:
         """Small populations of moving particles, then what else there is until the better one is known."""
         if not moving.tried:
             return moving.trial()
@@ -340,7 +342,8 @@ class Contest:
             return self._descend(share, fitting)
         if share >= (_SHARE if best > _NEAR * moving.score else _CONTEST):
             self.settled = self._made
-            self._particles = moving.large((1.0 - share) * self._seconds)
+            found = moving.large((1.0 - share) * self._seconds * free)
+            self._particles = found._replace(seconds=found.seconds / free)
             return self._particles
         return self._descend(share, fitting)._replace(bets=False)
 

@@ -35,6 +35,7 @@ _TICK = 0.2  # seconds between reports
 _GUESS, _WIDE_GUESS = 200, 8  # rounds that are planned for before one was timed; the same for wide networks
 _FADE = 0.8  # of the longest time so far, with each task
 _QUEUE = 0.1  # seconds; shorter tasks are queued, so that nobody waits for them
+_BUSY = 0.05  # the least part of the time in which a worker is reckoned to have a processor
 _OVERLOOKED = 0.01  # bits per unit that descents by points miss at most, as far as was measured: sides that are not found are hardly ever drawn
 
 
@@ -77,14 +78,15 @@ class Done(NamedTuple):
     thin: int
     undecided: int
     seconds: float  # the processor's time that they took
+    wall: float  # the time that went by
 
 
 def work(crew: Crew[Descents | WideDescents | MovingParticles], key: str, tree: Tree, task: Task) -> Done:
     """Make some rounds."""
     with crew.lend(f"{key} {task.kind} {task.population}", lambda: descents_of(tree, task.kind, task.population)) as descents:
-        begun = thread_time()
+        begun, started = thread_time(), meter.clock()
         batch = descents.rounds(task.first, task.size, task.base, task.theta)
-        return Done(batch, len(descents.answers), descents.answers.given_up, thread_time() - begun)
+        return Done(batch, len(descents.answers), descents.answers.given_up, thread_time() - begun, meter.clock() - started)
 
 
 class Rounds:
@@ -113,6 +115,7 @@ class Rounds:
         self._begun = self._since = self._left = 0.0
         self._made = 0
         self._before: Turn | None = None
+        self._worked = self._passed = 0.0  # seconds of processors, and of those who waited for them
 
     @property
     def sample(self) -> Sample:
@@ -205,7 +208,7 @@ class Rounds:
                 if most < 1 or now >= until:
                     return Status.FINISHED
             share = done / planned if probes is not None else (now - begun) / max(deadline - begun, 1e-9)
-            turn = self._contest.turn(share, most if math.isfinite(most) else 0.0)
+            turn = self._contest.turn(share, most if math.isfinite(most) else 0.0, self._free)
             changed = self._changed_pace(turn, (deadline - now) / guess)
             if changed is not None:  # from now on rounds take longer, or less long
                 since, made, pace = now, done, changed / workers
@@ -223,6 +226,13 @@ class Rounds:
             self._generation(turn, wanted, foreseen, deadline, Pending[tuple[int, int, float]](executor), workers, afar=afar)
             if self._done == done:  # no further one would have ended in time
                 return Status.FINISHED
+
+    @property
+    def _free(self) -> float:
+        """The part of the time in which a worker has a processor: others may work on the machine, too."""
+        if self._clock is not meter.clock or not self._passed:
+            return 1.0
+        return min(max(self._worked / self._passed, _BUSY), 1.0)
 
     def _changed_pace(self, turn: Turn, unknown: float) -> float | None:
         """What a round takes of a processor from now on, if that changes: with the kind of rounds, or their population."""
@@ -293,6 +303,7 @@ class Rounds:
             self._parts.append(batch.logarithms)
             self._planned.append(np.full(len(batch.logarithms), planned))
             self._done += len(batch.logarithms)
+            self._worked, self._passed = self._worked + done.seconds, self._passed + done.wall
             self._contest.take(turn, batch, done.seconds)
         self._contest.end(turn)
 
