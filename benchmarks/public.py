@@ -4,8 +4,8 @@
     python benchmarks/public.py models/ --only collins      # those whose name contains this
     python benchmarks/public.py --synthetic                 # networks made here, up to a million units in one layer
 
-Each row is a process of its own.  ``wall`` begins when the model is read; ``over`` is what it is above the seconds asked for, without compiling; memory is that of the process, and of
-the largest that it started, together.
+Each row is a process of its own.  ``wall`` begins when the model is read; ``over`` is what it is above the seconds asked for, without compiling; ``CPU s`` are those of all processes, loading
+compiled code included, and tell more than wall seconds where other work runs beside; memory is that of the process, and of the largest that it started, together.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def main() -> None:
         return
     subjects = [(name, "") for name in _SYNTHETIC] if asked.synthetic else list(_pairs(asked.folder))
     print(
-        f"{'network':28} {'inputs':>6} {'ReLUs':>9} {'unstable':>8}  {'regions, as log2':40} {'wall s':>7} {'over':>6} {'GB':>5}"
+        f"{'network':28} {'inputs':>6} {'ReLUs':>9} {'unstable':>8}  {'regions, as log2':40} {'wall s':>7} {'over':>6} {'CPU s':>6} {'GB':>5}"
     )
     for model, prop in subjects:
         name = _stem(Path(prop or model)) if prop and _stem(Path(prop)).startswith(_stem(Path(model))) else _stem(Path(model))
@@ -82,9 +82,10 @@ def _run(model: str, prop: str, seconds: float) -> dict:
 def _row(name: str, said: dict, *, choices: bool) -> str:
     if "error" in said:
         return f"{name:28} {said['error'][:100]}"
-    least, probable, about, most = (_power(said[key]) for key in ("lower", "probable", "estimate", "upper"))
+    least, probable, most = (_power(said[key]) for key in ("lower", "probable", "upper"))
+    about = "-" if said["estimate"] is None else " to ".join(map(_power, said["estimate"]))
     bracket = f"exactly {said['lower']:,}" if said["exact"] else f"{least} | {probable} | {about} | {most}"
-    line = f"{name:28} {said['inputs']:6,} {said['relus']:9,} {said['unstable']:8,}  {bracket:40} {said['wall']:7.1f} {said['over']:+6.1f} {said['memory']:5.1f}"
+    line = f"{name:28} {said['inputs']:6,} {said['relus']:9,} {said['unstable']:8,}  {bracket:40} {said['wall']:7.1f} {said['over']:+6.1f} {said['cpu']:6.1f} {said['memory']:5.1f}"
     if choices:
         line += (
             "".join(f"\n    {step['name']:13} {step['seconds']:6.2f}  {step['found']}" for step in said["steps"])
@@ -107,7 +108,7 @@ def _analyze(model: str, prop: str, seconds: float) -> None:
     else:
         network = tessella.load(model)
         domain = tessella.load_domains(prop)[0] if prop else tessella.Box(0, 1, dim=network.input_dim)
-    start = time.perf_counter()
+    start, before = time.perf_counter(), _processor_seconds()
     found = tessella.analyze(network, domain, seconds=seconds)
     wall = time.perf_counter() - start
     kilobytes = sum(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
@@ -120,15 +121,22 @@ def _analyze(model: str, prop: str, seconds: float) -> None:
         "exact": found.exact is not None,
         "lower": found.proved_lower if found.exact is not None and found.exact < 1 << 60 else maps(found.proved_lower),
         "probable": maps(found.probable_lower),
-        "estimate": estimate.maps if estimate is not None and estimate.probes else None,
+        "estimate": None if estimate is None else estimate.maps_interval,
         "upper": maps(found.upper),
         "wall": wall,
         "over": wall - seconds - found.compile_seconds,
+        "cpu": _processor_seconds() - before,
         "memory": kilobytes / 1e6,
         "steps": [{"name": step.name, "seconds": step.seconds, "found": step.found} for step in found.steps],
         "choices": found.choices,
     }
     print(json.dumps(said))
+
+
+def _processor_seconds() -> float:
+    """Those of this process, and of the ones that it started and that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def _dense(*sizes: int, scale: float = 1.0):

@@ -21,6 +21,9 @@ Ended = KeyboardInterrupt | WorkerLost | None
 
 _LARGEST = 10_000_000  # entries of the rows' matrix; beyond, a layer keeps the bounds it has
 _MOST_WORK = 1_000_000_000  # multiplications to write a layer in terms of the relaxation's variables: seconds, for each batch
+_PACE = (
+    300_000_000  # of these in a second, at least, unless others work beside: what does not fit the time that is left is not begun
+)
 _BATCH = 4  # units per task: enough to share the set-up, few enough to keep all workers busy
 
 
@@ -86,7 +89,7 @@ def optimise(  # noqa: PLR0913  one parameter per option
     rows = 2 * sum(int((layer.rectified & (a < 0) & (b > 0)).sum()) for layer, (a, b) in zip(network.layers, known, strict=False))
     variables = rows // 2 + domain.free_dim
     composed = variables * sum(before.parameters for before in network.layers[: len(known) + 1])
-    if rows * variables > _LARGEST or composed > _MOST_WORK:
+    if rows * variables > _LARGEST or composed > min(_MOST_WORK, _PACE * max(effort.deadline.left, 0.0)):
         effort.tick(len(undecided))
         return (low, high), len(undecided), None
     if len(undecided):
