@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 
 from tessella import options
 from tessella.compressing.building import Building, Fate, Made
 from tessella.compressing.pruning import largest_error, pruned
-from tessella.compressing.result import Compression, Removed, exact_difference, largest_difference
+from tessella.compressing.result import Compression, Removed, compared
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import ConversionMismatch
 from tessella.executors import ExecutorLike
@@ -19,10 +18,6 @@ from tessella.network import COMPARISON, Layer, Network, Source
 from tessella.progress import units, with_bar
 from tessella.stability import Stability, check_stability
 from tessella.stability import stability as find_stability
-
-_POINTS = 10_000
-_MOST_WORK = 20_000_000_000  # multiplications for the check, after which there are fewer points
-_ALLOWED = 1e-6  # difference, relative to outputs, beyond which exact arithmetic is asked
 
 
 @with_bar(units)
@@ -85,9 +80,8 @@ def compress(  # noqa: PLR0913  one keyword per option
     error = largest_error(building.made, np.maximum(np.abs(box.lower), np.abs(box.upper)))
     layers = pruned(building.made, building.fates, network.input_dim)
     smaller = Network(layers, _source(network.source))
-    points = min(_POINTS, max(_MOST_WORK // max(network.parameters + smaller.parameters, 1), 8))
-    difference, reach, where = largest_difference(network, smaller, domain, points, 0)
-    if difference > error + _ALLOWED * (1.0 + reach) and exact_difference(network, smaller, where) > Fraction(error):
+    difference, points, agree = compared(network, smaller, domain, error)
+    if not agree:
         msg = f"the smaller network's outputs differ by {difference:.2g} from those of {network!r}, more than {error:.2g}; please report this network"
         raise ConversionMismatch(msg)
     return Compression(

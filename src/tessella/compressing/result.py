@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tessella.compressing.rewriting import Rewritten
 
 _ENTRIES = 20_000_000  # numbers of one batch of points
+_POINTS = 10_000  # at which a smaller network is compared with its original
+_MOST_WORK = 20_000_000_000  # multiplications for that, after which there are fewer points
+_ALLOWED = 1e-6  # difference, relative to outputs, beyond which exact arithmetic is asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +221,22 @@ class Compression(Answer):
 
 
 _COLUMNS = ("layer", "relus", "kept", "inactive", "active", "merged", "constant", "unread", "linear", "carried")
+
+
+def compared(original: Network, smaller: Network, domain: Domain, error: float) -> tuple[float, int, bool]:
+    """The largest difference of outputs at some random points, how many these are, and whether it is no more than a proved error and rounding allow.
+
+    Parameters
+    ----------
+    original, smaller, domain
+        What is compared, and where.
+    error
+        How far outputs may be apart in real arithmetic.
+    """
+    points = min(_POINTS, max(_MOST_WORK // max(original.parameters + smaller.parameters, 1), 8))
+    difference, reach, where = largest_difference(original, smaller, domain, points, 0)
+    wrong = difference > error + _ALLOWED * (1.0 + reach) and exact_difference(original, smaller, where) > Fraction(error)
+    return difference, points, not wrong
 
 
 def largest_difference(

@@ -3,11 +3,10 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tessella.compressing.convolutions import Narrowed, has_convolutions, narrowed
-from tessella.compressing.result import exact_difference, largest_difference
+from tessella.compressing.result import compared
 from tessella.errors import ConversionMismatch, OptionError
 from tessella.files import writing
 from tessella.importers.door import Wishes, existing_file, reading
@@ -18,10 +17,6 @@ from tessella.stability import Stability
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
-_POINTS = 10_000
-_MOST_WORK = 20_000_000_000  # multiplications for the check, after which there are fewer points
-_ALLOWED = 1e-6  # difference, relative to outputs, beyond which exact arithmetic is asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,9 +99,8 @@ def rewritten(model: "ModelProto", stability: Stability, name: str) -> "tuple[Mo
         raise OptionError(msg)
     smaller, operators = narrowed(model, stability, places)
     network, _ = with_places(smaller, _fitting(smaller, wishes), name=name)
-    points = min(_POINTS, max(_MOST_WORK // max(original.parameters + network.parameters, 1), 8))
-    difference, reach, where = largest_difference(original, network, stability.domain, points, 0)
-    if difference > _ALLOWED * (1.0 + reach) and exact_difference(original, network, where) > Fraction(0):
+    difference, points, agree = compared(original, network, stability.domain, 0.0)
+    if not agree:
         msg = f"{name}: outputs differ by {difference:.2g} after channels were removed; please report this model"
         raise ConversionMismatch(msg)
     return smaller, Rewritten(operators, _numbers(smaller), _numbers(model), network, difference, points)
