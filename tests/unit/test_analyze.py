@@ -24,7 +24,7 @@ from tessella.analysis.estimating_process import EstimatingProcess
 from tessella.analysis.result import Analysis, Step
 from tessella.counting import schedule
 from tessella.counting.count import Count, CountProgress
-from tessella.estimating.estimate import Estimate
+from tessella.estimating.estimate import Estimate, EstimateProgress
 from tessella.kernel.meter import compile_seconds
 from tessella.parallel import Stop
 from tessella.partition.tree import Node, Tree
@@ -339,7 +339,16 @@ def test_no_descent_in_time_is_said(large, monkeypatch):
     assert found.estimate is None
     assert found.mean is None
     assert "No random descent ended in time" in found.choices
+    assert "the estimate's own bound" not in found.choices  # there is none
     assert json.loads(found.to_json())["estimate"] is None
+
+
+def test_an_estimate_that_is_given_up_says_how_sure_its_bounds_are(large, monkeypatch):
+    standing = EstimateProgress(36.0, 0.1, 2**35, 0.95, 5, 0.1, upper=2**37, upper_confidence=0.95)
+    monkeypatch.setattr(EstimatingProcess, "estimate", lambda *_, tell, **__: (tell(standing), None)[1])
+    found = tessella.analyze(large, cube(20), seconds=4)  # the descents must be reached on a busy machine, too
+    assert (found.probable_upper, found.estimate.upper_confidence) == (2**37, 0.95)
+    assert not [bound for bound in found.estimate.bounds if bound.confidence == 1.0]
 
 
 def test_a_lie_of_chance_stays_inside(large, monkeypatch):

@@ -277,7 +277,8 @@ class Estimating:
                 session.know()
             else:
                 part = (now.maps, now.relative_error, now.lower, now.confidence)
-                more: dict[str, Any] = {name: getattr(now, name) for name in ("probes", "seconds", "maps_interval", "upper")}
+                names = ("probes", "seconds", "maps_interval", "upper", "upper_confidence")
+                more: dict[str, Any] = {name: getattr(now, name) for name in names}
                 self._take(Estimate(session.standing.network, session.standing.domain, *part, **more))
             return self._is_enough(session.spent - begun, whole)
 
@@ -296,7 +297,13 @@ class Estimating:
         if not self._whole:  # what is said of the beginning of a network is said of the whole only from below
             lower = maps(now.lower)
             now = replace(
-                now, network=self._session.standing.network, maps=lower, relative_error=math.inf, maps_interval=None, upper=None
+                now,
+                network=self._session.standing.network,
+                maps=lower,
+                relative_error=math.inf,
+                maps_interval=None,
+                upper=None,
+                upper_confidence=1.0,
             )
         self._last = now
         self._session.know(probable_lower=now.lower, probable_upper=now.upper, estimate=now)

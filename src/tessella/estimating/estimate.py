@@ -76,6 +76,8 @@ class EstimateProgress:
         Where log2 of the count lies, as `Estimate` has it; None where that is too uncertain.
     upper
         What the count is at most: with the confidence, or proved if that is less.
+    upper_confidence
+        Of the upper bound: 1 if it is proved.
     """
 
     maps: float
@@ -86,6 +88,7 @@ class EstimateProgress:
     seconds: float
     maps_interval: tuple[float, float] | None = None
     upper: int | None = None
+    upper_confidence: float = 1.0
 
     @property
     def mean(self) -> float | int:
@@ -363,7 +366,8 @@ class _Report:
             and (len(sample.logarithms) or (sample.uniform and sample.uniform.low.any()))
         ):
             now = said(sample, self.confidence, self.proved)
-            ends = now.lower, self.confidence, len(sample.logarithms), meter.clock() - self.begun, now.maps_interval, now.upper
+            spent = len(sample.logarithms), meter.clock() - self.begun
+            ends = now.lower, self.confidence, *spent, now.maps_interval, now.upper, now.upper_confidence
             self._quiet = meter.clock() + _RARELY * (meter.clock() - start)
             self.tell(EstimateProgress(now.maps, now.relative_error, *ends))
 
