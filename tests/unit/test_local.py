@@ -1,5 +1,8 @@
 """`local`: what it refuses, how it ends early, and what its answer can do."""
 
+from _thread import interrupt_main
+from threading import Timer
+
 import numpy as np
 import pytest
 
@@ -110,6 +113,16 @@ def test_ctrl_c_returns_what_is_known(monkeypatch):
     assert found.counts[:3] == whole.counts[:3]
     assert found.counts[3:] == (None,) * 3
     assert all(low <= number <= high for low, number, high in zip(found.lower, whole.counts, found.upper, strict=True))
+
+
+def test_ctrl_c_stops_balls_that_others_count():
+    rng = np.random.default_rng(3)
+    net = [(rng.normal(size=(24, 20)), rng.normal(size=24)), (rng.normal(size=(24, 24)), rng.normal(size=24))]
+    pressed = Timer(1.0, interrupt_main)  # each ball would take years
+    pressed.start()
+    found = tessella.local(tessella.load(net, relu_output=True), np.zeros((3, 20)), 0.5, workers=2)
+    assert found.status == "interrupted"
+    assert found.counts == (None,) * 3
 
 
 def test_workers_do_not_change_the_answer(processes):

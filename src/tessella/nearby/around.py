@@ -1,5 +1,6 @@
 """What is known of one ball: its regions, counted, or bounded in the time given; the units that change; and the walls nearest to its centre."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from tessella.nearby.cells import Cells
 from tessella.nearby.reduced import reduce
 from tessella.nearby.walls import distances
 from tessella.network import Floats, Network
+from tessella.parallel import Stop
 from tessella.result import Status
 from tessella.stability import Stability, stability
 
@@ -56,7 +58,9 @@ class _Known(NamedTuple):
     probable_upper: int | None = None
 
 
-def ask(first: int, balls: Balls, places: Floats, seconds: float | None, chances: Chances) -> list[Around]:
+def ask(  # noqa: PLR0913, PLR0917  one task for a worker
+    first: int, balls: Balls, places: Floats, seconds: float | None, chances: Chances, stop: Stop
+) -> list[Around]:
     """What is known of some balls.
 
     Parameters
@@ -69,21 +73,23 @@ def ask(first: int, balls: Balls, places: Floats, seconds: float | None, chances
         For each of them on average; None for no limit.
     chances
         For those that are not counted in this time.
+    stop
+        Asked while one of them is counted; work then ends as at Ctrl-C.
     """
     deadline, found = Deadline.after(None if seconds is None else seconds * len(places)), list[Around]()
     for number, place in enumerate(places):
         chosen = chances._replace(seed=chances.seed + first + number)
-        found.append(_around(balls, place, deadline.part(1.0 / (len(places) - number)), chosen))
+        found.append(_around(balls, place, deadline.part(1.0 / (len(places) - number)), chosen, stop))
     return found
 
 
-def _around(balls: Balls, place: Floats, deadline: Deadline, chances: Chances) -> Around:
+def _around(balls: Balls, place: Floats, deadline: Deadline, chances: Chances, stop: Stop) -> Around:
     """What is known of one ball."""
     walls = distances(balls.network, place, balls.basis).T.tolist()
     parts = balls.around(place)
     shared = chances._replace(confidence=1.0 - (1.0 - chances.confidence) / len(parts))
     inner, *others = (
-        _bounded(network, domain, deadline.part(1.0 / (len(parts) - number)), shared)
+        _bounded(network, domain, deadline.part(1.0 / (len(parts) - number)), shared, stop)
         for number, (network, domain) in enumerate(parts)
     )
     outer = others[0] if others else inner
@@ -91,7 +97,7 @@ def _around(balls: Balls, place: Floats, deadline: Deadline, chances: Chances) -
     return Around(inner.lower, outer.upper, outer.units_lower, outer.units_upper, walls, *likely, inner.late or outer.late)
 
 
-def _bounded(network: Network, domain: Any, deadline: Deadline, chances: Chances) -> _Known:
+def _bounded(network: Network, domain: Any, deadline: Deadline, chances: Chances, stop: Stop) -> _Known:
     """Bounds on the regions of a domain, and on the units that change there."""
     if not domain.free_dim:
         return _Known(1, 1)
@@ -103,28 +109,28 @@ def _bounded(network: Network, domain: Any, deadline: Deadline, chances: Chances
     counting = deadline.part(_COUNTING)
     if units <= _FEW_UNITS:
         cells = Cells(reduce(known), _start(domain))
-        quick = cells.count(lambda: counting.passed, _MOST)
+        quick = cells.count(lambda: counting.passed or stop.asked, _MOST)
         lower, upper, both, thin = quick.lower, quick.upper, int(quick.both.sum()), quick.thin > 0
         if lower == upper:
             return _Known(lower, upper, both, both)  # all regions are known, and so is who changes
     if upper is None or thin or lower >= _MOST or not counting.passed:
-        slow = _slowly(network, domain, known, counting)
+        slow = _slowly(network, domain, known, counting, stop)
         lower, upper = max(lower, slow[0]), min(slow[1], upper or slow[1])
     if lower == upper or deadline.left < _HOPEFUL or np.isinf(deadline.left):
         return _Known(lower, upper, both, units, lower < upper and counting.passed)
-    return _Known(lower, upper, both, units, counting.passed, *_probably(known, deadline, chances))
+    return _Known(lower, upper, both, units, counting.passed, *_probably(known, deadline, chances, stop))
 
 
-def _slowly(network: Network, domain: Any, known: Stability, deadline: Deadline) -> tuple[int, int]:
+def _slowly(network: Network, domain: Any, known: Stability, deadline: Deadline, stop: Stop) -> tuple[int, int]:
     """Bounds by the count of whole domains."""
     left = None if np.isinf(deadline.left) else max(deadline.left, _LEAST)
-    found = count(network, domain, stability=known, seconds=left, workers=1)
+    found = count(network, domain, stability=known, seconds=left, workers=1, progress=partial(_obey, stop))
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return found.lower, found.upper
 
 
-def _probably(known: Stability, deadline: Deadline, chances: Chances) -> tuple[int, int | None]:
+def _probably(known: Stability, deadline: Deadline, chances: Chances, stop: Stop) -> tuple[int, int | None]:
     """Bounds that hold together with the confidence."""
     found = estimate(
         known.network,
@@ -135,10 +141,17 @@ def _probably(known: Stability, deadline: Deadline, chances: Chances) -> tuple[i
         workers=1,
         stability=known,
         counting=False,
+        progress=partial(_obey, stop),
     )
     if found.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     return found.lower, found.upper
+
+
+def _obey(stop: Stop, _now: object) -> None:
+    """End what tells how far it is as Ctrl-C would, which only the main thread gets."""
+    if stop.asked:
+        raise KeyboardInterrupt
 
 
 def _start(domain: Any) -> Floats:

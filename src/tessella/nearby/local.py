@@ -1,8 +1,9 @@
 """The regions around points: the door, and what it answers."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -23,7 +24,7 @@ from tessella.nearby.around import Around, Chances, ask
 from tessella.nearby.balls import Balls, Norm
 from tessella.nearby.walls import NORMS
 from tessella.network import Floats, Network, frozen_floats
-from tessella.parallel import run, worker_count
+from tessella.parallel import Stop, run, worker_count
 from tessella.progress import with_bar
 from tessella.result import Status, format_confidence, format_count, told
 from tessella.seeds import generator
@@ -31,6 +32,7 @@ from tessella.upper.configuration import configuration, stages
 
 _WHO = "a local count"
 _TASKS = 8  # for each worker
+_GRACE = 0.1  # how much longer than asked, as a part of the time (of a second at least), those who are about to end may take
 _FLAT = 1e-6  # how far directions of a basis may be from orthonormal
 
 
@@ -38,7 +40,7 @@ _FLAT = 1e-6  # how far directions of a basis may be from orthonormal
 class Local(Answer):
     """The regions around points.
 
-    All numbers are proved: where two ends differ, the truth lies between them.
+    All numbers but `probable_lower` and `probable_upper` are proved: where two ends differ, the truth lies between them.
 
     Parameters
     ----------
@@ -228,8 +230,9 @@ def local(  # noqa: PLR0913  one keyword per option
     tell = options.check_progress(progress, _WHO, "the number of points done and their total")
     chances = Chances(confidence, int(source.integers(2**62)))
     found, status = _gathered(balls, places, Deadline.after(seconds), chances, (hired, workers), tell)
-    unknown = None if len(found) == len(places) else configuration(read.input_dim, stages(read))
-    every = [found.get(number) or _nothing(unknown or 1, read) for number in range(len(places))]
+    counted = len(found) == len(places) and all(one.lower == one.upper for one in found.values())
+    most = None if counted else _most(read)
+    every = [_at_most(most, found.get(number) or _nothing(most or 1, read)) for number in range(len(places))]
     low, high, units_low, units_high, walls, likely_low, likely_high, _ = zip(*every, strict=True)
     sure = (likely_low, likely_high) == (low, high)
     return Local(
@@ -266,12 +269,12 @@ def _gathered(  # noqa: PLR0913, PLR0917  who works on what
     size = max(min(len(places) // (_TASKS * many), 32), 1)
     parts = [range(begin, min(begin + size, len(places))) for begin in range(0, len(places), size)]
     pool = ThreadPoolExecutor(many) if executor is None and many > 1 and len(parts) > 1 else nullcontext(executor)
+    stop, left = Stop(), deadline.left
     try:
-        with pool as someone, single_threaded():
-            left = deadline.left
-            share = None if np.isinf(left) else left * min(many, len(parts)) / len(places)
-            tasks = [(part.start, balls, places[part.start : part.stop], share, chances) for part in parts]
-            for number, part in run(ask, tasks, someone, lambda: deadline.passed):
+        with pool as someone, single_threaded(), _asking(stop):
+            share = None if np.isinf(left) else left / (math.ceil(len(parts) / many) * size)
+            tasks = [(part.start, balls, places[part.start : part.stop], share, chances, stop) for part in parts]
+            for number, part in run(ask, tasks, someone, lambda: deadline.left < -_GRACE * max(left, 1.0)):
                 found.update(zip(parts[number], part, strict=True))
                 if tell is not None:
                     tell(len(found), len(places))
@@ -279,6 +282,28 @@ def _gathered(  # noqa: PLR0913, PLR0917  who works on what
         status = Status.INTERRUPTED
     unfinished = len(found) < len(places) or any(one.late for one in found.values())
     return found, Status.TIME_LIMIT if unfinished and status is Status.FINISHED else status
+
+
+@contextmanager
+def _asking(stop: Stop) -> Generator[None]:
+    """What other threads are still at when this ends need not be finished."""
+    try:
+        yield
+    finally:
+        stop.asked = True
+
+
+def _most(network: Network) -> int:
+    """How many regions a network of this shape has at most."""
+    try:
+        return configuration(network.input_dim, stages(network))
+    except OptionError:  # too wide for that
+        return 1 << network.relus
+
+
+def _at_most(most: int | None, one: Around) -> Around:
+    """A ball has no more regions than any network of this shape; None where that is not asked."""
+    return one if most is None else one._replace(upper=min(one.upper, most), probable_upper=min(one.probable_upper, most))
 
 
 def _nothing(most: int, network: Network) -> Around:
