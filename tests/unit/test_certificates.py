@@ -291,8 +291,16 @@ def test_what_cannot_be_certified_is_refused(tmp_path):
         tessella.certify(network, (-np.inf, np.inf), path)
     with pytest.raises(tessella.OptionError, match="claim is 'all'"):
         tessella.certify(network, (-1, 1), path, claim="all")
-    with pytest.raises(tessella.OptionError, match="given has 99"):
-        tessella.certify(network, (-1, 1), path, given={99: True})
+    for given, words in (
+        ({99: True}, "given has 99"),
+        ([{"0": True}], "given has '0'"),
+        ([0, 1], "given has 0"),
+        ([], "no parts"),
+    ):
+        with pytest.raises(tessella.OptionError, match=words):
+            tessella.certify(network, (-1, 1), path, given=given)
+    with pytest.raises(tessella.OptionError, match="is no path"):
+        tessella.verify(3)
     with pytest.raises(tessella.FileMissing, match="there is no such file"):
         tessella.verify(path)
     with pytest.raises(tessella.OptionError, match="workers is 0"):
@@ -335,3 +343,12 @@ def test_badly_scaled_networks_are_certified(tmp_path, seed):
     assert verify.check(path).startswith(f"verified: 0 bounds, {regions} regions in all")
     tessella.certify(case.network, case.domain, path, claim="stability")
     assert verify.check(path).startswith("verified: ")
+
+
+def test_the_checker_runs_where_it_lies(tmp_path):
+    """A script's own folder is the first in which Python looks for modules; none there may hide one of the standard library."""
+    path = tmp_path / "count.txt"
+    tessella.certify(_network(3), (-1, 1), path)
+    done = subprocess.run([sys.executable, "-S", str(CHECKER), str(path)], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("verified"), done.stderr
+    assert not {file.stem for file in CHECKER.parent.glob("*.py")} & sys.stdlib_module_names

@@ -205,7 +205,8 @@ def test_json_tables_and_words():
     assert json.loads(found.to_json())["units"] == [list(units) for units in found.units]
     assert [row["walls"] for row in found.rows()] == [2, 2, 2, 2]
     assert "4 regions, 4 walls" in found._repr_html_()
-    assert found.find([2.0, 2.0]) == found.find([0.5, 0.5])
+    assert found.find([0.9, 0.1]) == found.find([0.5, 0.5])
+    assert found.find([2.0, 2.0]) is None  # the same signs, but outside
 
 
 def test_networkx_reads_what_is_written(tmp_path):

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +144,9 @@ def certify(  # noqa: PLR0913  one keyword per option
     options.check_seconds(seconds, who)
     tell, deadline = options.check_progress(progress, who, "the number of regions so far"), Deadline.after(seconds)
     parts = [_sides(network, one) for one in ([given or {}] if given is None or isinstance(given, Mapping) else given)]
+    if not parts:
+        msg = "given has no parts; leave it out to certify the whole count"
+        raise OptionError(msg)
     _check_apart(parts)
     status, regions, bounds, unproved = Status.FINISHED, 0, 0, 0
 
@@ -202,9 +206,15 @@ class _TimeIsUpError(Exception):
 
 def _sides(network: Network, given: Mapping[int, bool]) -> dict[int, int]:
     """The sides that are given; raises where there is no such ReLU."""
+    if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+        msg = f"given has {given!r:.40}; a part is a dictionary of units and their sides, such as {{0: True, 3: False}}"
+        raise OptionError(msg)
     rectified = [bool(one) for layer in network.layers for one in layer.rectified]
     for unit, side in given.items():
-        if not 0 <= unit < len(rectified) or not rectified[unit] or side not in {0, 1}:
-            msg = f"given has {unit!r:.20}: {side!r:.20}; it takes numbers of ReLUs, below {len(rectified)}, with True or False for each"
+        if not isinstance(unit, Integral) or not 0 <= unit < len(rectified) or not rectified[unit] or side not in {0, 1}:
+            msg = (
+                f"given has {unit!r:.20}: {side!r:.20}; it takes numbers of units with a ReLU, "
+                f"counted from 0 over all layers ({len(rectified)} units), with True or False for each"
+            )
             raise OptionError(msg)
     return {int(unit): int(side) for unit, side in given.items()}

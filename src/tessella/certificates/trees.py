@@ -14,8 +14,8 @@ from math import lcm
 import numpy as np
 import numpy.typing as npt
 
+from tessella.certificates.approximate import Affine, Numbers, Signs
 from tessella.certificates.exactly import Exactly, Row, as_whole
-from tessella.certificates.numbers import Affine, Numbers, Signs
 from tessella.certificates.text import Text
 from tessella.domain import Domain
 from tessella.errors import OptionError

@@ -104,7 +104,11 @@ def verify(
     >>> bad.accepted, bad.said
     (False, 'refused: a unit cannot be decided (step 2)')
     """
-    start, name = perf_counter(), os.fspath(path)
+    start = perf_counter()
+    if not isinstance(path, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]  callers may be untyped
+        msg = f"{path!r:.40} is no path; verify takes the name of a certificate's file"
+        raise OptionError(msg)
+    name = os.fspath(path)
     if network is None and domain is not None:
         msg = "a domain was given to check a certificate, but no network; give both, or the network alone"
         raise OptionError(msg)

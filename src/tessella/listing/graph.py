@@ -109,8 +109,11 @@ class Graph(Answer):
         return sorted(touching[touching != region].tolist())
 
     def find(self, point: Any) -> int | None:
-        """The number of the region that a point lies in, as floating-point arithmetic sees it; None if it is not there."""
-        here = self.network.patterns(np.asarray(point, dtype=np.float64).reshape(1, -1))
+        """The number of the region that a point lies in, as floating-point arithmetic sees it; None outside the domain, and if the region is not there."""
+        place = np.asarray(point, dtype=np.float64).reshape(1, -1)
+        here = self.network.patterns(place)
+        if not self.domain.contains(place)[0]:
+            return None
         same = np.flatnonzero(np.equal(self.patterns, here).all(axis=1))
         return int(same[0]) if len(same) else None
 
