@@ -12,8 +12,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tessella.errors import MissingPackage
 
 _VARIABLE, _BACKENDS = "KERAS_BACKEND", ("torch", "jax", "tensorflow")
@@ -74,6 +72,8 @@ def _installed_backend() -> Generator[None]:
 @contextmanager
 def keras_quiet() -> Generator[None]:
     """Keep warnings of Keras and its backend, and of numbers that overflow, to ourselves; errors say what matters."""
+    import numpy as np  # noqa: PLC0415  not for --help
+
     logger = logging.getLogger("absl")
     level = logger.level
     with warnings.catch_warnings(), np.errstate(all="ignore"):

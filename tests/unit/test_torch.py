@@ -1,8 +1,8 @@
 """PyTorch modules, exported programs and .pt2 files: every kind of layer against its own forward pass, and clear refusals."""
 
-import builtins
 import copy
 import logging
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -334,14 +334,7 @@ def test_compiled_and_quantised_modules_are_refused() -> None:
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = builtins.__import__
-
-    def without_torch(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.split(".", maxsplit=1)[0] == "torch":
-            raise ImportError(name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_torch)
+    monkeypatch.setitem(sys.modules, "torch", None)  # as if it were not installed
     assert "pip install torch" in refusal(MissingPackage, lambda: from_module(None))
 
 
