@@ -248,6 +248,23 @@ def refresh(primal: Primal, node: int, count: int) -> bool:
 
 
 @compiled
+def copy_vertex(primal: Primal, node: int, other: int) -> None:
+    """Give another node a copy of a node's vertex."""
+    vertices = primal.vertices
+    k = vertices.size[node]
+    vertices.size[other], vertices.age[other] = k, vertices.age[node]
+    for q in range(k):
+        vertices.tight[other, q], vertices.basic[other, q] = vertices.tight[node, q], vertices.basic[node, q]
+        vertices.values[other, q] = vertices.values[node, q]
+        for i in range(k):
+            vertices.inverse[other, q, i] = vertices.inverse[node, q, i]
+    for c in range(vertices.places.shape[1]):
+        vertices.places[other, c] = vertices.places[node, c]
+    for j in range(vertices.sides.shape[1]):
+        vertices.sides[other, j] = vertices.sides[node, j]
+
+
+@compiled
 def is_sound(primal: Primal, node: int, count: int) -> bool:
     """Whether a node's vertex lies inside its first ``count`` rows and the box, by more than rounding."""
     vertices, rows = primal.vertices, primal.rows[node]

@@ -49,6 +49,7 @@ _SCATTERED, _SCATTERED_IN = 48, 48  # points scattered over each cell, and the d
 _LEAST = 48  # units; networks with fewer are estimated well by anything
 _MOVES, _MOVES_FEWER = 16, 4  # walls that each particle tries to cross between two decisions; the same where that takes too long
 _TRIALS, _TRIED = 6, 4  # populations of moving particles to begin with, and particles in each
+_TOO_SHORT = 0.5  # seconds in all, in a tenth of which not even small populations end
 _SHARE = 0.1  # part of the time that these may take, and after which others are compared with them
 _NEAR = 10.0  # times the variance in the same time: single descents that come no nearer by then are given up
 _DOUBT = 0.35  # how large skewnesses are
@@ -301,14 +302,14 @@ class Contest:
     timed
         Whether what rounds take counts; without a time limit answers must not depend on it.
     seconds
-        The time there is, of all processors together; 0 where that is not known: then particles do not move.
+        The time there is, of all processors together; 0 where that is not known: then, or in too short a time, particles do not move.
     """
 
     def __init__(self, tree: Tree, *, timed: bool, seconds: float = 0.0) -> None:
         """Nothing is known yet."""
         self._entrants = [_Entrant(tree, kind) for kind in kinds_for(tree)]
         self._timed, self._chosen = timed, self._entrants[0] if len(self._entrants) == 1 else None
-        self._moving = _Moving(tree, seconds) if timed and seconds > 0.0 and _may_move(tree) else None
+        self._moving = _Moving(tree, seconds) if timed and seconds >= _TOO_SHORT and _may_move(tree) else None
         self._seconds, self._trials = seconds, 0
         self._particles: Turn | None = None
         self._grows = True

@@ -56,14 +56,12 @@ class MovingParticles:
         self._root = int(vertices.size[0]), vertices.tight[0].copy(), vertices.basic[0].copy(), vertices.sides[0].copy()
 
     def rounds(self, first: int, count: int, base: int, theta: Floats) -> Batch:
-        """Some populations; the same numbers and base give the same results.
+        """Some populations, by their numbers and what seeds are made from; the same of both give the same results.
 
         Parameters
         ----------
-        first, count
-            Their numbers.
-        base
-            What their seeds are made from.
+        first, count, base
+            As other descents have them.
         theta
             How many walls each particle tries to cross between two decisions, and the steps of linear programs after which a population is given up: its estimate is then 0.
         """

@@ -11,7 +11,7 @@ from tessella.cells.emptiness import proved, remember
 from tessella.cells.primal import raise_row
 from tessella.cells.rows import place_with_error, size_of, value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR, Layers, Proofs
-from tessella.cells.vertex import POINTS, Primal, is_sound, keep, move_to_best, room_for
+from tessella.cells.vertex import POINTS, Primal, copy_vertex, is_sound, keep, move_to_best, room_for
 from tessella.kernel.functions import apart, compiled, inlined
 from tessella.kernel.record import ByteMatrix, Bytes, Cube, Matrix, Record, Vector, Whole, WholeMatrix, zeros
 from tessella.numerics import GOAL, MARGIN, SHOWN
@@ -106,8 +106,8 @@ def is_proved(descent: Descent, node: int, unit: int, positive: bool) -> bool:
 @inlined
 def _copy(descent: Descent, node: int, child: int) -> None:
     """Make a node a copy of another one, but for its points."""
-    nodes, layers, rows, vertices = descent.nodes, descent.layers, descent.primal.rows, descent.primal.vertices
-    layer, depth, k = nodes.layer[node], nodes.depth[node], vertices.size[node]
+    nodes, layers, rows = descent.nodes, descent.layers, descent.primal.rows
+    layer, depth = nodes.layer[node], nodes.depth[node]
     nodes.layer[child], nodes.depth[child], nodes.left[child] = layer, depth, nodes.left[node]
     for g in range(nodes.status.shape[1]):
         nodes.status[child, g] = nodes.status[node, g]
@@ -120,16 +120,7 @@ def _copy(descent: Descent, node: int, child: int) -> None:
         nodes.errors[child, g] = nodes.errors[node, g]
         for c in range(nodes.combined.shape[2]):
             nodes.combined[child, g, c] = nodes.combined[node, g, c]
-    vertices.size[child], vertices.age[child] = k, vertices.age[node]
-    for q in range(k):
-        vertices.tight[child, q], vertices.basic[child, q] = vertices.tight[node, q], vertices.basic[node, q]
-        vertices.values[child, q] = vertices.values[node, q]
-        for i in range(k):
-            vertices.inverse[child, q, i] = vertices.inverse[node, q, i]
-    for c in range(vertices.places.shape[1]):
-        vertices.places[child, c] = vertices.places[node, c]
-    for j in range(vertices.sides.shape[1]):
-        vertices.sides[child, j] = vertices.sides[node, j]
+    copy_vertex(descent.primal, node, child)
 
 
 @inlined

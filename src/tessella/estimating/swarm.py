@@ -16,30 +16,13 @@ import numpy as np
 
 from tessella.cells.rows import compose, quick_sign, size_of, value
 from tessella.cells.state import FEASIBLE, INFEASIBLE, UNCLEAR
-from tessella.cells.vertex import Primal
+from tessella.cells.vertex import copy_vertex
 from tessella.estimating.crossing import Swarm, ask, compose_anew, cross, follow, is_refuted, last_layer, put_row
 from tessella.estimating.selection import uniform
 from tessella.kernel.functions import apart, compiled, inlined
 from tessella.numerics import GOAL, TRUSTED_ROW_OF_DESCENTS
 
 _SHOWN = 2.0 * GOAL  # of a row's size: how far on a side a vertex must lie to be left there
-
-
-@compiled
-def _copy_vertex(primal: Primal, node: int, other: int) -> None:
-    """Copy a node's vertex."""
-    vertices = primal.vertices
-    k = vertices.size[node]
-    vertices.size[other], vertices.age[other] = k, vertices.age[node]
-    for q in range(k):
-        vertices.tight[other, q], vertices.basic[other, q] = vertices.tight[node, q], vertices.basic[node, q]
-        vertices.values[other, q] = vertices.values[node, q]
-        for i in range(k):
-            vertices.inverse[other, q, i] = vertices.inverse[node, q, i]
-    for c in range(vertices.places.shape[1]):
-        vertices.places[other, c] = vertices.places[node, c]
-    for j in range(vertices.sides.shape[1]):
-        vertices.sides[other, j] = vertices.sides[node, j]
 
 
 @apart
@@ -86,7 +69,7 @@ def _split(swarm: Swarm, node: int, u: int) -> int:
     swarm.side[node] = sign
     if is_refuted(swarm, node, unit, 1 - sign):
         return 1
-    _copy_vertex(primal, node, swarm.room + node)
+    copy_vertex(primal, node, swarm.room + node)
     found = _ask_next(swarm, node, u, 1 - sign)
     if found == UNCLEAR:
         return -1
@@ -162,12 +145,12 @@ def _part(swarm: Swarm, u: int) -> None:
             other = _free(swarm)
             swarm.used[other] = 1
             _copy(swarm, node, other, u)
-            _copy_vertex(swarm.primal, swarm.room + node, other)
+            copy_vertex(swarm.primal, swarm.room + node, other)
             _decide(swarm, other, u, side)
             swarm.members[swarm.size + swarm.added] = other
             swarm.added += 1
         elif both and stay == 1:
-            _copy_vertex(swarm.primal, swarm.room + node, node)
+            copy_vertex(swarm.primal, swarm.room + node, node)
         _decide(swarm, node, u, 1 - side if stay >= 2 else side)
 
 

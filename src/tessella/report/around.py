@@ -25,10 +25,10 @@ def section(network: Network, domain: Domain, given: Examples, suffix: str) -> s
     Examples
     --------
     >>> from tessella import Box
-    >>> net = Network.from_arrays([([[1.0, 0.0], [0.0, 1.0]], [0.0, 0.0]), ([[1.0, -1.0]], None)])
-    >>> text = section(net, Box(-1, 1, dim=2), Examples(np.array([[0.5, 0.25], [0.5, 0.75], [-0.5, 0.5]])), "")
-    >>> "of radius 1 in linf" in text, text.count("<tr>")
-    (True, 4)
+    >>> folded = Network.from_arrays([([[2.0]], [-1.0]), ([[1.0]], None)])
+    >>> text = section(folded, Box([0], [1]), Examples(np.array([[0.25], [0.75]])), "")
+    >>> "of radius 0.5 in linf" in text, text.count("<tr>")
+    (True, 3)
     """
     inputs = given.inputs[:_MOST]
     radius = _radius(network, inputs)
