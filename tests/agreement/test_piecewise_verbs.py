@@ -71,7 +71,7 @@ def check_all(seed):
 
 
 def check_space(seed):
-    """The same network on all of space, or on a half of it."""
+    """The same network on all of space, or on a half of it; whether the bound with a confidence is wrong, as it may be now and then."""
     made = piecewise_case(seed, most_inputs=2)
     lower = np.where(np.arange(len(made.case.lower)) < seed % 2, 0.0, -np.inf)
     case = made.case._replace(lower=lower, upper=np.full(len(lower), np.inf), matrix=None, offset=None)
@@ -82,7 +82,7 @@ def check_space(seed):
     for region in tessella.regions(network, domain):
         assert region.bounded in {truth[tuple(region.pattern.tolist())], None}
     check_regions(made, network, domain, truth)
-    assert tessella.estimate(network, domain, probes=20, workers=1).lower <= len(truth)
+    return tessella.estimate(network, domain, probes=20, workers=1).lower > len(truth)
 
 
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 12))])
@@ -93,8 +93,8 @@ def test_counts_bounds_regions_and_polygons(block):
 
 @pytest.mark.parametrize("block", [0, *(pytest.param(block, marks=pytest.mark.slow) for block in range(1, 9))])
 def test_all_of_space(block):
-    for seed in range(block * 12, (block + 1) * 12):
-        check_space(seed)
+    wrong = sum(check_space(seed) for seed in range(block * 12, (block + 1) * 12))
+    assert wrong <= 0.05 * 12 + 3.0 * math.sqrt(0.05 * 12)
 
 
 def check_estimates(seeds):

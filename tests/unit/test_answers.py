@@ -218,7 +218,9 @@ def test_anything_missing_is_an_error_of_ours_or_a_default(name):
 
 def test_an_estimate_says_its_power_of_two_once():
     few = tessella.estimate(NETWORK, SQUARE, probes=10)
-    large = replace(few, exact=None, maps=79.9, maps_interval=(79.8, 80.0), relative_error=0.1, lower=1, confidence=0.95)
+    large = replace(
+        few, exact=None, maps=79.9, maps_interval=(79.8, 80.0), relative_error=0.1, lower=1, confidence=0.95, upper=None
+    )
     assert repr(large).startswith("Estimate(about 2^79.90 regions, at least 1 with 95 % confidence, ")
     small = replace(large, maps=10.0)
     assert repr(small).startswith("Estimate(about 1,024 regions = 2^10.00, ")

@@ -175,6 +175,8 @@ def stability(  # noqa: PLR0913  one parameter per option
         drawing.print_stability(titled(model, network, domain), found)
         if units is Units.ALL:
             outputs.print_outputs(found)
+        if bounds_out is not None:
+            typer.echo(f"\n{bounds_out}: bounds of every unit")
     stopped = found.bounds.interrupted
     if certificate is not None and not stopped:
         written = certificates.write(network, domain, certificate, shown=printing.shown, claim=Claim.STABILITY, stability=found)

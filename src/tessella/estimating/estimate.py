@@ -200,9 +200,15 @@ class Estimate(Answer):
             return (Bound(self.exact, Side.EXACT, counted, "count", seconds=seconds),)
         return (
             Bound(self.lower, Side.LOWER, counted, "betting", self.confidence, seconds),
-            Bound(round(self.mean), Side.ESTIMATE, counted, "descents", 0.0, seconds),
+            Bound(self._about, Side.ESTIMATE, counted, "descents", 0.0, seconds),
             *self._upper,
         )
+
+    @property
+    def _about(self) -> int:
+        """The mean as people see it: moved between the bounds should it lie outside."""
+        about = max(round(self.mean), self.lower)
+        return about if self.upper is None else min(about, self.upper)
 
     @property
     def _upper(self) -> tuple[Bound, ...]:
@@ -220,7 +226,7 @@ class Estimate(Answer):
         sure = _sure(self.lower, self.upper if self.upper_confidence < 1.0 else None, self.confidence)
         if self.maps_interval is None:
             return f"Estimate({sure}; too uncertain to estimate, {where})"
-        return f"Estimate(about {format_estimate(round(self.mean), self.maps_interval, 'regions')}, {sure}, {where})"
+        return f"Estimate(about {format_estimate(self._about, self.maps_interval, 'regions')}, {sure}, {where})"
 
     def rows(self) -> list[dict[str, Any]]:
         """What the count is at least, and about, with its standard error; or exactly."""
