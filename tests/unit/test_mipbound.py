@@ -211,6 +211,8 @@ def test_a_killed_worker_leaves_what_the_repetitions_before_say(network, box, st
     assert right.repetitions == 400
     killed = []
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as processes:
+        # both have begun and loaded by then; else one of them may do all the rest before the other one's first comes
+        assert tessella.mipbound(network, box, executor=processes, **given).draws == right.draws
 
         def kill(now):
             if now.repetitions == 5:
