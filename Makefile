@@ -13,7 +13,7 @@ demo: $(VENV)/.installed
 # Tests run in as many processes as there are cores, at most 8. One that has run out of tests takes some from another.
 PYTEST := $(VENV)/bin/python -m pytest -q --numprocesses auto --maxprocesses 8 --dist worksteal
 
-# lint, and every test that is not marked slow: about four minutes on two cores, once compiled code is on disk.
+# lint, and every test that is not marked slow: less than five minutes on two cores, once compiled code is on disk.
 # Types are checked while tests run.
 test: $(VENV)/.installed-dev
 	@$(MAKE) --no-print-directory --jobs 2 style warm
