@@ -120,9 +120,12 @@ def kinds_for(tree: Tree) -> tuple[Kind, ...]:
 
 
 def descents_of(tree: Tree, kind: Kind, population: int | None = None) -> Descents | WideDescents | MovingParticles:
-    """Descents of a kind, with the population that was best: a second node pays where the first layer is narrow."""
-    if kind is Kind.MOVING:
-        return MovingParticles(tree, population or _FEWEST)
+    """What makes rounds of a kind."""
+    return MovingParticles(tree, population or _FEWEST) if kind is Kind.MOVING else descents_with_leaves(tree, kind, population)
+
+
+def descents_with_leaves(tree: Tree, kind: Kind, population: int | None = None) -> Descents | WideDescents:
+    """Descents of a kind, which can draw a leaf, with the population that was best: a second node pays where the first layer is narrow."""
     if kind is Kind.POINTS:
         return WideDescents(tree)
     if kind is Kind.PARTICLES:

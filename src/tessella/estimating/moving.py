@@ -72,10 +72,6 @@ class MovingParticles:
         nothing = Records(np.zeros((0, 1), dtype=np.float32), np.zeros((0, 3), dtype=np.int64), np.zeros(0))
         return Batch(found, nothing)
 
-    def leaf(self, number: int, base: int, theta: Floats) -> tuple[float, bytes, int]:
-        """Populations draw no leaf."""
-        raise NotImplementedError
-
     def _go(self, number: int, base: int) -> float:
         """One population."""
         swarm, vertices = self._swarm, self._swarm.primal.vertices

@@ -12,7 +12,7 @@ import numpy as np
 from tessella.answer import Answer
 from tessella.door import DomainLike, NetworkLike, enter
 from tessella.errors import OptionError
-from tessella.estimating.contest import descents_of
+from tessella.estimating.contest import descents_with_leaves
 from tessella.estimating.descents import Descents
 from tessella.estimating.rounds import Rounds
 from tessella.estimating.sampler import Sampler
@@ -187,7 +187,7 @@ def _drawn(known: Stability, n: int, learning: int, drawing: int, executor: Exec
     rounds = Rounds(tree, learning, lambda _: None)
     rounds.go(min(max(n // 4, _LEARN[0]), _LEARN[1]), math.inf, executor, None)
     best = rounds.best
-    descents = descents_of(tree, best.kind, population=1)
+    descents = descents_with_leaves(tree, best.kind, population=1)
     choice, behind_of = np.random.default_rng(drawing), dict[bytes, list[bytes]]()
     for number in range(n):
         with single_threaded():

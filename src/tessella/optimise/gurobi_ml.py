@@ -1,6 +1,6 @@
 """Bounds for gurobi-machinelearning: set on the variables of a network that ``gurobi_ml.add_predictor_constr`` added.
 
-gurobi-ml has no option for bounds of neurons (its issue 237 asks for one); its maintainers point to the variables that each layer keeps.  Gurobi turns the maxima of these variables
+gurobi-ml has no option for bounds of neurons (https://github.com/Gurobi/gurobi-machinelearning/issues/237); its maintainers point to the variables that each layer keeps.  Gurobi turns the maxima of these variables
 into rows with coefficients as tight as the bounds are, and a ReLU with one sign into an equation.
 """
 
